@@ -1,0 +1,42 @@
+# Everything sets itself up: the virtual environment is made on first use and again when pyproject.toml changes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test check soak bench clean
+
+run: $(VENV)/.run          ## learn a real stream and print risk, mistakes and the certificate
+	$(BIN)/python examples/first_run.py
+
+test: check                ## everything CI runs
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 tests/test_checks.py tests/test_references.py
+
+check: $(VENV)/.test       ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+soak: $(VENV)/.test        ## the long runs, of which `make test` has a short version each
+	RUE_SOAK=1 $(BIN)/python -m pytest -n 2 -m soak tests
+
+bench: $(VENV)/.bench      ## speed, as ratios against peers in the same run
+	$(BIN)/python -m benchmarks
+
+$(VENV)/.run: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@ $(VENV)/.run
+
+$(VENV)/.bench: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --editable '.[test,bench]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

@@ -1,0 +1,80 @@
+"""What a domain, a closed convex set K of points, offers to learners, certificates and users."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from rue._jit import kernel
+from rue.errors import DataError, SettingsError
+
+__all__ = ["Domain"]
+
+
+@kernel
+def _move_onto(domain: Any, w: Any, scratch: Any) -> Any:
+    return domain.onto(w, scratch)
+
+
+class Domain:
+    """A closed convex set. Your own needs `onto` and, where they are known, `support` and `diameter`.
+
+    The compiled method `onto(w, scratch)` replaces w by its projection, in place, and returns how far from the set the
+    result may still be (0 for a closed form); `scratch` has `scratch_rows` rows as long as w to work in.
+    """
+
+    kind: ClassVar[Literal["scaled", "coordinate", "dense"]] = "dense"
+    """How learners keep a point: `scaled` (w = c + s·v) and `coordinate` move in O(nnz), `dense` in O(d)."""
+    grows: ClassVar[bool] = False
+    """Whether coordinates may be added later; if not, the width is fixed by the first example or by `d=`."""
+    scratch_rows: int = 0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the diameter is finite."""
+        return False
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of coordinates, when the set fixes it."""
+        return None
+
+    def onto(self, w: Any, scratch: Any) -> float:
+        raise NotImplementedError
+
+    def support(self, v: Any) -> float:
+        """h_K(v) = sup over u in K of ⟨v, u⟩, or an upper bound of it."""
+        return 0.0 if not np.any(v) else math.inf
+
+    def diameter(self, d: int) -> float:
+        """The largest distance between two points of the set in d coordinates, or an upper bound of it."""
+        return math.inf
+
+    def project(self, w: Any) -> Any:
+        """The point of the set nearest to w, as a new array."""
+        point = np.array(w, dtype=np.float64, ndmin=1)
+        self.require(point.size)
+        residual = _move_onto(self, point, np.empty((self.scratch_rows, point.size)))
+        if not math.isfinite(residual):
+            raise DataError(f"{w!r} cannot be projected onto {self!r}: it holds numbers that are not finite.")
+        return point
+
+    def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
+        """Whether w lies in the set, up to `tolerance` times its size."""
+        point = np.array(w, dtype=np.float64, ndmin=1)
+        away = float(np.linalg.norm(point - self.project(point)))
+        return away <= tolerance * (1.0 + float(np.linalg.norm(point)))
+
+    def start(self, d: int) -> Any:
+        """w_1: the projection of 0."""
+        return self.project(np.zeros(d))
+
+    def require(self, d: int) -> None:
+        """Refuse a number of coordinates that the set does not have."""
+        if self.dimension is not None and self.dimension != d:
+            raise SettingsError(
+                f"{type(self).__name__} has {self.dimension} coordinates, but the point has {d} "
+                "(an intercept counts as the first one; intercept=False leaves it out)."
+            )

@@ -1,0 +1,146 @@
+"""Finite intersections, projected on by Dykstra's algorithm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rue._jit import parameter
+from rue.domains.base import Domain
+from rue.errors import SettingsError
+
+__all__ = ["Intersection"]
+
+_SWEEPS = 5000
+
+
+@parameter
+class _End:
+    """The empty list of sets."""
+
+    def sweep(self, w: Any, scratch: Any, i: int) -> float:
+        return 0.0
+
+    def farthest(self, w: Any, scratch: Any) -> float:
+        return 0.0
+
+
+@parameter
+class _List:
+    """A set and the list of those after it: the form of a list of different types that compiles."""
+
+    head: Any
+    tail: Any
+
+    def sweep(self, w: Any, scratch: Any, i: int) -> float:
+        """One sweep: set i's correction lies in row i; returns the squared change of the corrections."""
+        correction, before = scratch[i], scratch[scratch.shape[0] - 1]
+        for j in range(w.size):
+            before[j] = w[j]
+            w[j] += correction[j]
+            correction[j] = w[j]
+        self.head.onto(w, scratch)
+        change = 0.0
+        for j in range(w.size):
+            correction[j] -= w[j]
+            change += (before[j] - w[j]) * (before[j] - w[j])
+        return change + self.tail.sweep(w, scratch, i + 1)
+
+    def farthest(self, w: Any, scratch: Any) -> float:
+        """The largest distance from w to any of the sets."""
+        copy = scratch[scratch.shape[0] - 1]
+        for j in range(w.size):
+            copy[j] = w[j]
+        self.head.onto(copy, scratch)
+        square = 0.0
+        for j in range(w.size):
+            square += (w[j] - copy[j]) * (w[j] - copy[j])
+        return max(math.sqrt(square), self.tail.farthest(w, scratch))
+
+
+@parameter
+class Intersection(Domain):
+    """The points that lie in every one of several sets; `Intersection(Ball(1), Orthant())`.
+
+    Dykstra's algorithm (Boyle and Dykstra 1986) sweeps over the sets until a sweep changes nothing that matters; what
+    is left is the residual, the largest distance to any of the sets, which `learner.residual` and `residual(w)` report.
+    `support` and `diameter` are the smallest of the members', which are upper bounds.
+
+    >>> from rue.domains.sets import Ball, Orthant
+    >>> Intersection(Ball(1), Orthant()).project([3.0, -4.0])
+    array([1., 0.])
+    """
+
+    sets: Any
+
+    def __init__(self, *sets: Domain) -> None:
+        flat: list[Domain] = []
+        for member in sets:
+            flat.extend(member.members if isinstance(member, Intersection) else [member])
+        if len(flat) < 2:
+            raise SettingsError(f"Intersection: give two sets or more, not {len(flat)}.")
+        if any(not isinstance(member, Domain) or member.scratch_rows for member in flat):
+            raise SettingsError("Intersection: each member must be a domain that needs no scratch rows of its own.")
+        fixed = {member.dimension for member in flat} - {None}
+        if len(fixed) > 1:
+            raise SettingsError(f"Intersection: the sets have different numbers of coordinates, {sorted(fixed)}.")  # type: ignore[type-var]
+        chain: Any = _End()
+        for member in reversed(flat):
+            chain = _List(member, chain)
+        object.__setattr__(self, "sets", chain)
+
+    def __repr__(self) -> str:
+        return f"Intersection({', '.join(map(repr, self.members))})"
+
+    @property
+    def members(self) -> Sequence[Domain]:
+        """The sets, in the order given."""
+        found, rest = [], self.sets
+        while isinstance(rest, _List):
+            found.append(rest.head)
+            rest = rest.tail
+        return found
+
+    @property
+    def scratch_rows(self) -> int:  # type: ignore[override]
+        return len(self.members) + 1
+
+    @property
+    def bounded(self) -> bool:
+        return any(member.bounded for member in self.members)
+
+    @property
+    def dimension(self) -> int | None:
+        return next((member.dimension for member in self.members if member.dimension is not None), None)
+
+    def onto(self, w: Any, scratch: Any) -> float:
+        size = 0.0
+        for i in range(scratch.shape[0]):
+            for j in range(w.size):
+                scratch[i, j] = 0.0
+        for j in range(w.size):
+            size += w[j] * w[j]
+        for _ in range(_SWEEPS):
+            if not self.sets.sweep(w, scratch, 0) > 1e-30 * (1.0 + size):
+                break
+        return self.sets.farthest(w, scratch)
+
+    def residual(self, w: Any) -> float:
+        """The largest distance from the projection of w to any of the sets."""
+        point = self.project(w)
+        return max(float(np.linalg.norm(point - member.project(point))) for member in self.members)
+
+    def support(self, v: Any) -> float:
+        return min(member.support(v) for member in self.members)
+
+    def diameter(self, d: int) -> float:
+        return min(member.diameter(d) for member in self.members)
+
+    def start(self, d: int) -> Any:
+        """The projection of 0; refuses sets that do not meet."""
+        if (far := self.residual(np.zeros(d))) > 1e-6:
+            raise SettingsError(f"{self!r}: the sets do not meet; the nearest point found is {far:.2g} away from one.")
+        return self.project(np.zeros(d))

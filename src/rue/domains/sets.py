@@ -1,0 +1,299 @@
+"""Sets whose projection is a formula: reals, ball, box, interval, orthant, halfspace, hyperplane."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue._jit import Vector, parameter
+from rue.domains.base import Domain
+from rue.errors import SettingsError
+from rue.registry import register
+
+__all__ = ["Ball", "Box", "Halfspace", "Hyperplane", "Interval", "Orthant", "Reals"]
+
+
+@register("domain", "reals")
+@parameter
+class Reals(Domain):
+    """ℝ^d: no constraint at all."""
+
+    kind = "scaled"
+    grows = True
+
+    def onto(self, w: Any, scratch: Any) -> float:
+        return 0.0
+
+    def start(self, d: int) -> Any:
+        return np.zeros(d)
+
+
+@register("domain", "ball")
+@parameter
+class Ball(Domain):
+    """{w : ‖w − centre‖ ≤ radius}, the Euclidean ball; centre 0 unless given.
+
+    >>> Ball(5).project([3.0, 4.0, 12.0]).round(3)
+    array([1.154, 1.538, 4.615])
+    """
+
+    radius: float
+    centre: Vector = ()
+
+    kind = "scaled"
+    bounded = True
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.radius < math.inf:
+            raise SettingsError(f"Ball: radius must be positive and finite, not {self.radius}; `Reals` has no bound.")
+
+    def __repr__(self) -> str:
+        centre = f", centre={self.centre.tolist()}" if self.centre.size else ""
+        return f"Ball(radius={self.radius}{centre})"
+
+    @property
+    def grows(self) -> bool:  # type: ignore[override]  # an off-centre ball has a fixed width
+        return self.centre.size == 0
+
+    @property
+    def dimension(self) -> int | None:
+        return self.centre.size or None
+
+    def onto(self, w: Any, scratch: Any) -> float:
+        c = self.centre
+        square = 0.0
+        for j in range(w.size):
+            z = w[j] - c[j] if c.size > 0 else w[j]
+            square += z * z
+        if square > self.radius * self.radius:
+            shrink = self.radius / math.sqrt(square)
+            for j in range(w.size):
+                w[j] = c[j] + (w[j] - c[j]) * shrink if c.size > 0 else w[j] * shrink
+        return 0.0 * square
+
+    def lowest(self, theta: Any, w: Any) -> bool:
+        """Write argmin over the ball of ⟨θ, u⟩ into w; False when every point is one (θ = 0)."""
+        c = self.centre
+        square = 0.0
+        for j in range(theta.size):
+            square += theta[j] * theta[j]
+        if square == 0.0:
+            return False
+        scale = self.radius / math.sqrt(square)
+        for j in range(theta.size):
+            w[j] = (c[j] if c.size > 0 else 0.0) - scale * theta[j]
+        return True
+
+    def support(self, v: Any) -> float:
+        """⟨centre, v⟩ + radius·‖v‖."""
+        v = np.asarray(v, dtype=np.float64)
+        shift = float(self.centre @ v) if self.centre.size else 0.0
+        return shift + self.radius * float(np.linalg.norm(v))
+
+    def diameter(self, d: int) -> float:
+        return 2.0 * self.radius
+
+    def start(self, d: int) -> Any:
+        """The centre."""
+        self.require(d)
+        return self.centre.copy() if self.centre.size else np.zeros(d)
+
+
+@register("domain", "box")
+@parameter
+class Box(Domain):
+    """{w : lower ≤ w ≤ upper}, coordinate by coordinate; two numbers serve for every coordinate.
+
+    >>> Box(-1, 1).project([3.0, -0.5])
+    array([ 1. , -0.5])
+    """
+
+    lower: Vector
+    upper: Vector
+    coordinates: int = 0
+    """How many, where two numbers stand for all of them; 0 leaves it open."""
+
+    kind = "coordinate"
+
+    def __post_init__(self) -> None:
+        sizes = {self.lower.size, self.upper.size, self.coordinates or 1} - {1}
+        if len(sizes) > 1 or 0 in sizes:
+            raise SettingsError(
+                f"Box: lower has {self.lower.size} numbers and upper {self.upper.size}; give one or d of each."
+            )
+        if np.any(self.lower > self.upper):
+            raise SettingsError("Box: lower must not exceed upper in any coordinate.")
+        if np.any(self.lower == math.inf) or np.any(self.upper == -math.inf):
+            raise SettingsError("Box: no number lies above +∞ or below −∞.")
+
+    def __repr__(self) -> str:
+        sides = [x.item() if x.size == 1 else x.tolist() for x in (self.lower, self.upper)]
+        return f"Box(lower={sides[0]}, upper={sides[1]}{f', coordinates={self.coordinates}' if self.coordinates else ''})"
+
+    @property
+    def bounded(self) -> bool:
+        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
+    @property
+    def dimension(self) -> int | None:
+        if self.coordinates:
+            return self.coordinates
+        size = int(max(self.lower.size, self.upper.size))
+        return size if size > 1 else None
+
+    def clip(self, j: Any, value: Any) -> Any:
+        """The nearest number to `value` that coordinate j may have."""
+        return min(self.high(j), max(self.low(j), value))
+
+    def low(self, j: Any) -> Any:
+        return self.lower[j] if self.lower.size > 1 else self.lower[0]
+
+    def high(self, j: Any) -> Any:
+        return self.upper[j] if self.upper.size > 1 else self.upper[0]
+
+    def onto(self, w: Any, scratch: Any) -> float:
+        total = 0.0
+        for j in range(w.size):
+            w[j] = self.clip(j, w[j])
+            total += w[j]
+        return 0.0 * total
+
+    def side(self, j: Any) -> Any:
+        """D_j, the length of the box along coordinate j."""
+        return self.high(j) - self.low(j)
+
+    def lowest(self, theta: Any, w: Any) -> bool:
+        """Write argmin over the box of ⟨θ, u⟩ into w, coordinates with θ_j = 0 left alone; False when θ = 0."""
+        moved = False
+        for j in range(theta.size):
+            if theta[j] > 0.0:
+                w[j] = self.low(j)
+                moved = True
+            elif theta[j] < 0.0:
+                w[j] = self.high(j)
+                moved = True
+        return moved
+
+    def support(self, v: Any) -> float:
+        v = np.asarray(v, dtype=np.float64)
+        used = v != 0.0  # 0·∞ counts as 0
+        low, high = np.broadcast_to(self.lower, v.shape), np.broadcast_to(self.upper, v.shape)
+        return float(np.sum(np.maximum(v[used] * low[used], v[used] * high[used])))
+
+    def diameter(self, d: int) -> float:
+        sides = self.upper - self.lower
+        return float(np.linalg.norm(sides)) if sides.size > 1 else float(sides[0]) * math.sqrt(d)
+
+
+@register("domain", "interval")
+def Interval(low: float, high: float) -> Box:
+    """[low, high] ⊂ ℝ: a box of one coordinate."""
+    return Box(low, high, coordinates=1)
+
+
+@register("domain", "orthant")
+@parameter
+class Orthant(Domain):
+    """{w : w ≥ 0}."""
+
+    kind = "coordinate"
+    grows = True
+
+    def clip(self, j: Any, value: Any) -> Any:
+        return max(0.0, value)
+
+    def side(self, j: Any) -> Any:
+        return math.inf
+
+    def onto(self, w: Any, scratch: Any) -> float:
+        total = 0.0
+        for j in range(w.size):
+            w[j] = max(0.0, w[j])
+            total += w[j]
+        return 0.0 * total
+
+    def support(self, v: Any) -> float:
+        return 0.0 if np.all(np.asarray(v) <= 0.0) else math.inf
+
+
+@register("domain", "halfspace")
+@parameter
+class Halfspace(Domain):
+    """{w : ⟨normal, w⟩ ≤ offset}.
+
+    >>> Halfspace([1, 1], 1).project([1.0, 1.0])
+    array([0.5, 0.5])
+    """
+
+    normal: Vector
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_normal(self)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.normal.size)
+
+    def onto(self, w: Any, scratch: Any) -> float:
+        inside, square = 0.0, 0.0
+        for j in range(w.size):
+            inside += self.normal[j] * w[j]
+            square += self.normal[j] * self.normal[j]
+        excess = inside - self.offset
+        if excess > 0.0:
+            for j in range(w.size):
+                w[j] -= excess / square * self.normal[j]
+        return 0.0 * excess
+
+    def support(self, v: Any) -> float:
+        """λ·offset if v = λ·normal with λ ≥ 0, otherwise +∞."""
+        along = _multiple(self.normal, v)
+        return along * self.offset if along is not None and along >= 0.0 else math.inf
+
+
+@register("domain", "hyperplane")
+@parameter
+class Hyperplane(Domain):
+    """{w : ⟨normal, w⟩ = offset}."""
+
+    normal: Vector
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_normal(self)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.normal.size)
+
+    def onto(self, w: Any, scratch: Any) -> float:
+        inside, square = 0.0, 0.0
+        for j in range(w.size):
+            inside += self.normal[j] * w[j]
+            square += self.normal[j] * self.normal[j]
+        excess = inside - self.offset
+        for j in range(w.size):
+            w[j] -= excess / square * self.normal[j]
+        return 0.0 * excess
+
+    def support(self, v: Any) -> float:
+        """λ·offset if v = λ·normal, otherwise +∞."""
+        along = _multiple(self.normal, v)
+        return along * self.offset if along is not None else math.inf
+
+
+def _require_normal(domain: Any) -> None:
+    square = float(domain.normal @ domain.normal)
+    if not 0.0 < square < math.inf or not math.isfinite(domain.offset):
+        raise SettingsError(f"{type(domain).__name__}: normal must be finite and not 0, and offset finite.")
+
+
+def _multiple(normal: Any, v: Any) -> float | None:
+    """λ with v = λ·normal up to rounding, or None: an error here would make a certificate too small."""
+    v = np.asarray(v, dtype=np.float64)
+    along = float(v @ normal) / float(normal @ normal)
+    off = float(np.linalg.norm(v - along * normal))
+    return along if off <= 8.0 * np.finfo(np.float64).eps * float(np.linalg.norm(v)) else None

@@ -1,0 +1,50 @@
+"""Every error rue raises, as one tree.
+
+    RueError
+    ├── SettingsError (ValueError)     something was asked for that cannot be built
+    │   └── UnknownName                a name that is in no registry
+    ├── DataError (ValueError)         the data contradict the learner or the loss
+    │   └── BadExample                 one example is unusable; `row` says which
+    └── CheckFailed (AssertionError)   a class breaks the contract that `rue.checks` tests
+
+A message is one sentence: what is wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BadExample", "CheckFailed", "DataError", "RueError", "SettingsError", "UnknownName"]
+
+
+class RueError(Exception):
+    """The root of the tree: `except rue.RueError` catches everything rue raises on purpose."""
+
+
+class SettingsError(RueError, ValueError):
+    """A loss, domain, step or learner that makes no sense, refused when it is built."""
+
+
+class UnknownName(SettingsError):
+    """A name that is in no registry; the message lists what there is and what was probably meant."""
+
+
+class DataError(RueError, ValueError):
+    """Data that the learner cannot take: wrong shape, wrong type, wrong width."""
+
+
+class BadExample(DataError):
+    """One unusable example; everything before it has been learnt, it and what follows have not.
+
+    `row` counts from 0 in what was passed to the call.
+    """
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(f"row {row} (counting from 0): {why}")
+        self.row = row
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[BadExample], tuple[int, str]]:
+        return BadExample, (self.row, self.why)
+
+
+class CheckFailed(RueError, AssertionError):
+    """A contract of `rue.checks` that a class does not keep; the message holds the counterexample."""

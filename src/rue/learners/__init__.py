@@ -1,0 +1,21 @@
+"""Learners: an algorithm, a loss, a domain, a step, and the state they have reached (THEORY section 3)."""
+
+from rue.learners.adaptive import AdaGrad
+from rue.learners.average import Average, BySteps, ByTime, Uniform
+from rue.learners.base import Learner
+from rue.learners.gradient import OGD, SVM, AdaptiveOGD, Perceptron
+from rue.learners.leader import FollowTheLeader
+
+__all__ = [
+    "OGD",
+    "SVM",
+    "AdaGrad",
+    "AdaptiveOGD",
+    "Average",
+    "BySteps",
+    "ByTime",
+    "FollowTheLeader",
+    "Learner",
+    "Perceptron",
+    "Uniform",
+]

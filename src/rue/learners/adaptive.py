@@ -1,0 +1,237 @@
+"""Diagonal AdaGrad (A10): every coordinate has a step of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue._jit import parameter, values
+from rue.domains import Box, Domain, Orthant, Reals
+from rue.errors import SettingsError
+from rue.learners.average import Average, NoAverage
+from rue.learners.base import Learner
+from rue.learners.gradient import HUGE, require_loss
+from rue.learners.points import MEMORY, TOTAL, T, padded
+from rue.losses import Regularised
+from rue.registry import make, register
+
+__all__ = ["AdaGrad", "Diagonal"]
+
+W, SUM, LARGEST, REST = range(4)
+_0 = np.uint64(0)
+
+
+@values
+class Table(NamedTuple):
+    """For each coordinate, next to each other: its weight, Σg_j², the largest |x_j| so far, and the average's rest.
+
+    Weights are of features divided by their scale; the scale is 1 unless `scaled`. The average of the raw weights is
+    u_j + r_j/Σα, and r_j moves when u_j = w_j/scale_j does.
+    """
+
+    table: Any
+    memory: Any
+    scaled: Any
+    averaging: Any
+
+    def size(self) -> Any:
+        return self.table.shape[0]
+
+    def scale(self, j: Any, x: Any) -> Any:
+        """What feature j, now x ≠ 0, is divided by."""
+        return max(self.table[j, LARGEST], abs(x)) if self.scaled else 1.0
+
+    def dot(self, row: Any) -> Any:
+        p = self.table[_0, W] if row.shift > _0 else 0.0
+        for k in range(row.lo, row.hi):
+            x = row.at(k)
+            if x != 0.0:
+                j = row.index(k)
+                p += self.table[j, W] * (x / self.scale(j, x))
+        return p
+
+    def average_dot(self, row: Any) -> Any:
+        p = self.average_weight(_0) if row.shift > _0 else 0.0
+        for k in range(row.lo, row.hi):
+            x = row.at(k)
+            if x != 0.0:
+                p += self.average_weight(row.index(k)) * x
+        return p
+
+    def average_weight(self, j: Any) -> Any:
+        return self.raw(j) + self.table[j, REST] / self.memory[TOTAL]
+
+    def raw(self, j: Any) -> Any:
+        """u_j, the weight of the feature as the data has it."""
+        if not self.scaled:
+            return self.table[j, W]
+        largest = self.table[j, LARGEST]
+        return self.table[j, W] / largest if largest > 0.0 else 0.0
+
+    def current(self, domain: Any) -> Any:
+        if not self.scaled:
+            return self.table[:, W].copy()
+        largest = self.table[:, LARGEST]
+        return np.divide(self.table[:, W], largest, out=np.zeros(largest.size), where=largest > 0.0)
+
+    def averaged(self, domain: Any) -> Any:
+        return self.current(domain) + self.table[:, REST] / self.memory[TOTAL]
+
+    def grown(self, domain: Any, size: int) -> Table:
+        return Table(padded(self.table, size), self.memory, self.scaled, self.averaging)
+
+
+@parameter
+class DiagonalRule:
+    """One round of diagonal AdaGrad, compiled for its loss and domain."""
+
+    loss: Any
+    domain: Any
+    average: Any
+    rate: float
+    beta: float
+
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        m = point.memory
+        p = point.dot(row)
+        slope = self.loss.slope(p, y)
+        if not (abs(p) <= HUGE and abs(slope) <= HUGE) and not math.isfinite(p + slope + self.loss.value(p, y)):
+            return p, slope, False
+        g = weight * slope
+        if not math.isfinite(g * g) or (not point.scaled and not math.isfinite(g * (g * row.square()))):
+            return p, slope, False
+        t = m[T] + 1.0
+        m[T] = t
+        before = m[TOTAL]
+        m[TOTAL] += weight * self.average.alpha(t, self.rate)
+        if row.shift > _0:
+            self.touch(point, _0, 1.0, g, before)
+        for k in range(row.lo, row.hi):
+            x = row.at(k)
+            if x != 0.0:
+                self.touch(point, row.index(k), x, g, before)
+        return p, slope, True
+
+    def touch(self, point: Any, j: Any, x: Any, g: Any, before: Any) -> None:
+        """Update coordinate j, whose feature is x ≠ 0."""
+        table = point.table
+        played = point.raw(j)
+        scale = point.scale(j, x)
+        if point.scaled and scale != table[j, LARGEST]:
+            table[j, LARGEST] = scale
+            if point.averaging:
+                table[j, REST] -= before * (point.raw(j) - played)
+            played = point.raw(j)
+        gradient = g * (x / scale)
+        if gradient == 0.0:
+            return
+        table[j, SUM] += gradient * gradient
+        rate = self.rate if self.rate > 0.0 else self.domain.side(j) / math.sqrt(2.0)
+        below = self.beta + math.sqrt(table[j, SUM])
+        if below > 0.0:
+            table[j, W] = self.domain.clip(j, table[j, W] - rate * gradient / below)
+        if point.averaging:
+            table[j, REST] -= point.memory[TOTAL] * (point.raw(j) - played)
+
+
+@parameter
+class _Free:
+    """ℝ^d, coordinate by coordinate."""
+
+    def clip(self, j: Any, value: Any) -> Any:
+        return value
+
+    def side(self, j: Any) -> Any:
+        return math.inf
+
+
+@parameter
+class Diagonal:
+    """The algorithm behind `AdaGrad`: refuses nonsense, makes the rule and the table."""
+
+    name: Any
+    loss: Any
+    domain: Any
+    average: Any
+    rate: float
+    beta: float
+    scaled: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.loss, Regularised):
+            raise SettingsError("AdaGrad: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
+        require_loss(self.loss, "AdaGrad")
+        if not isinstance(self.domain, Domain) or not isinstance(self.average, Average):
+            raise SettingsError("AdaGrad: domain must be a rue.Domain and average a rue.Average, or specs.")
+        if not isinstance(self.domain, Reals | Box | Orthant):
+            raise SettingsError(
+                f"AdaGrad projects coordinate by coordinate, which is right on reals, box and orthant, not on "
+                f"{self.domain!r}: choose one of those, or AdaptiveOGD for this domain."
+            )
+        if self.scaled and not isinstance(self.domain, Reals):
+            raise SettingsError("AdaGrad: scale='largest' changes the units of the weights: it needs domain='reals'.")
+        if not (0.0 <= self.rate < math.inf and 0.0 <= self.beta < math.inf):
+            raise SettingsError("AdaGrad: rate must be positive and beta ≥ 0, both finite.")
+
+    @property
+    def averaging(self) -> bool:
+        return not isinstance(self.average, NoAverage)
+
+    def describe(self) -> str:
+        rate = f", rate={self.rate}" if self.rate else ""
+        scale = ", scale='largest'" if self.scaled else ""
+        average = f", average={self.average!r}" if self.averaging else ""
+        return f"loss={self.loss!r}, domain={self.domain!r}{rate}, beta={self.beta}{scale}{average}"
+
+    def explain(self, size: int) -> str:
+        if self.rate:
+            return f"step {self.rate:g}/({self.beta:g} + √Σg_j²) in each coordinate (A10)"
+        return "step (D_j/√2)/√Σg_j² in each coordinate, D_j the side of the box (A10)"
+
+    def start(self, size: int) -> tuple[DiagonalRule, Table]:
+        self.domain.require(size)
+        free = isinstance(self.domain, Reals)
+        rule = DiagonalRule(self.loss, _Free() if free else self.domain, self.average, self.rate, self.beta)
+        table = np.zeros((size, 4))
+        table[:, W] = self.domain.start(size)
+        return rule, Table(table, np.zeros(MEMORY), self.scaled, self.averaging)
+
+
+@register("learner", "adagrad")
+def AdaGrad(
+    loss: Any = "logistic",
+    domain: Any = "reals",
+    *,
+    rate: float | None = None,
+    beta: float | None = None,
+    scale: str = "raw",
+    average: Any = "none",
+    intercept: bool = True,
+    d: int | None = None,
+) -> Learner:
+    """Diagonal AdaGrad (A10): w_j ← w_j − rate·g_j/(β + √Σg_j²), the current gradient included.
+
+    On a bounded box the rate is D_j/√2 and β is 0, as the theorem has it; elsewhere they are ½ and 1 unless given.
+    With `scale="largest"` features are divided by their largest magnitude so far, so that units do not matter.
+
+    >>> AdaGrad("square", rate=1.0, beta=0.0, intercept=False).run([[2.0], [2.0]], [3.0, 3.0])
+    array([0., 2.])
+    """
+    if scale not in ("raw", "largest"):
+        raise SettingsError(f"AdaGrad: scale must be 'raw' or 'largest', not {scale!r}.")
+    where = make("domain", domain)
+    by_sides = rate is None and isinstance(where, Box) and where.bounded
+    if rate is not None and not rate > 0.0:
+        raise SettingsError(f"AdaGrad: rate must be positive, not {rate}.")
+    algorithm = Diagonal(
+        "AdaGrad",
+        make("loss", loss),
+        where,
+        make("average", average or "none"),
+        0.0 if by_sides else (0.5 if rate is None else rate),
+        (0.0 if by_sides else 1.0) if beta is None else beta,
+        scale == "largest",
+    )
+    return Learner(algorithm, intercept=intercept, d=d)

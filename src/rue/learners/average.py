@@ -1,0 +1,56 @@
+"""Averages of the points played, for online-to-batch conversion (THEORY B11).
+
+An average gives round t the weight α_t; the model is Σα_t w_t / Σα_t over the points *played*, w_1 … w_T. Example
+weights multiply α_t.
+"""
+
+from __future__ import annotations
+
+from rue._jit import parameter
+from rue.registry import register
+
+__all__ = ["Average", "BySteps", "ByTime", "NoAverage", "Uniform"]
+
+
+class Average:
+    """What an average offers; your own needs `alpha`."""
+
+    def alpha(self, t: float, eta: float) -> float:
+        """α_t, from the round's number and its step."""
+        raise NotImplementedError
+
+
+@register("average", "none")
+@parameter
+class NoAverage(Average):
+    """No average is kept."""
+
+    def alpha(self, t: float, eta: float) -> float:
+        return 0.0
+
+
+@register("average", "uniform")
+@parameter
+class Uniform(Average):
+    """α_t = 1."""
+
+    def alpha(self, t: float, eta: float) -> float:
+        return 1.0
+
+
+@register("average", "t")
+@parameter
+class ByTime(Average):
+    """α_t = t, which goes with A6."""
+
+    def alpha(self, t: float, eta: float) -> float:
+        return t
+
+
+@register("average", "steps")
+@parameter
+class BySteps(Average):
+    """α_t = η_t: the average for decreasing steps, whose rounds count α_t·f (B11)."""
+
+    def alpha(self, t: float, eta: float) -> float:
+        return eta

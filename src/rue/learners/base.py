@@ -1,0 +1,363 @@
+"""`Learner`: an algorithm, its loss, domain and step, and the state it has reached."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from rue._jit import twin
+from rue.errors import BadExample, DataError, SettingsError
+from rue.learners import loop
+from rue.learners.intake import Names, dense_row, sparse_row
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T
+from rue.ledger import Ledger, Silent
+from rue.streams import Block, blocks
+
+__all__ = ["Algorithm", "Learner"]
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+class Algorithm(Protocol):
+    """What makes one learner differ from another: a frozen description that can start in any number of coordinates."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def loss(self) -> Any: ...
+    @property
+    def domain(self) -> Any: ...
+    @property
+    def averaging(self) -> bool: ...
+    def describe(self) -> str: ...
+    def explain(self, size: int) -> str: ...
+    def start(self, size: int) -> tuple[Any, Any]: ...
+
+
+class Learner:
+    """A learner that can predict, be updated, or run over many examples; made by `OGD`, `Perceptron`, `SVM`, ….
+
+    Its state is a value: `copy`, `==` and `pickle` work, and a learner goes on bit for bit from wherever it stands,
+    one example at a time or in blocks of any size. With an intercept, coordinate 0 of `point` is the intercept's.
+    """
+
+    def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
+        if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
+            raise SettingsError(f"{algorithm.name}: d must be the number of features, not {d!r}.")
+        self.algorithm = algorithm
+        self.intercept = bool(intercept)
+        self.d = 0
+        """The number of features."""
+        self.names = Names()
+        """The names of features that came in dicts."""
+        self._rule: Any = None
+        self._point: Any = None
+        self._ready()
+        fixed = algorithm.domain.dimension
+        if d is None and fixed is not None:
+            d = fixed - int(self.intercept)
+            if d < 0:
+                raise SettingsError(
+                    f"{algorithm.name}: {algorithm.domain!r} has {fixed} coordinates, which leaves none for the intercept."
+                )
+        if d is not None:
+            self._begin(int(d))
+
+    def _ready(self) -> None:
+        """What is derived from the state and never stored: compiled entry points and the kernels' view of the rule."""
+        self._shift = np.uint64(self.intercept)
+        self._rule_twin = twin(self._rule)
+        self._learn_dense: Any = None
+        self._learn_sparse: Any = None
+        self._predict_dense: Any = None
+        self._predict_sparse: Any = None
+
+    # What it is.
+
+    @property
+    def loss(self) -> Any:
+        return self.algorithm.loss
+
+    @property
+    def domain(self) -> Any:
+        return self.algorithm.domain
+
+    @property
+    def t(self) -> int:
+        """How many examples it has learnt."""
+        return 0 if self._point is None else int(self._point.memory[T])
+
+    @property
+    def coordinates(self) -> int:
+        """The number of features, and one more with an intercept."""
+        return self.d + int(self.intercept)
+
+    @property
+    def point(self) -> Any:
+        """w_t in full, the intercept first if there is one."""
+        if self._point is None:
+            return self.domain.start(self.coordinates)
+        return self._point.current(self.domain)[: self.coordinates]
+
+    @property
+    def weights(self) -> Any:
+        """The weights of the features."""
+        return self.point[int(self.intercept) :]
+
+    @property
+    def bias(self) -> float:
+        """The weight of the intercept, 0 without one."""
+        return float(self.point[0]) if self.intercept else 0.0
+
+    @property
+    def average(self) -> Any:
+        """Σα_t w_t / Σα_t over the points played so far, in full; w_1 before the first."""
+        if not self.algorithm.averaging:
+            raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
+        if self._point is None or self._point.memory[TOTAL] == 0.0:
+            return self.point
+        return self._point.averaged(self.domain)[: self.coordinates]
+
+    @property
+    def penalty(self) -> float:
+        """Σ weight·(λ/2)‖w_t‖² over the rounds so far: the regulariser's part of a regularised loss."""
+        return 0.0 if self._point is None else float(self._point.memory[PENALTY])
+
+    @property
+    def residual(self) -> float:
+        """The worst distance to the domain that a projection by Dykstra's algorithm has left."""
+        return 0.0 if self._point is None else float(self._point.memory[RESIDUAL])
+
+    def explain(self) -> str:
+        """The step it takes and why, in words."""
+        if self._point is None and self.domain.diameter(1) != self.domain.diameter(4):
+            return "the step depends on the number of features, which the first example or d= will tell"
+        return self.algorithm.explain(self.coordinates)
+
+    def __repr__(self) -> str:
+        return f"{self.algorithm.name}({self.algorithm.describe()}, intercept={self.intercept})"
+
+    # One example at a time. The two fast paths check no more than memory safety needs: the compiled code does the rest.
+
+    def predict(self, x: Any, average: bool = False) -> float:
+        """⟨w, x⟩ for one example, which never changes the learner; with `average`, of the averaged point.
+
+        x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row.
+        """
+        if type(x) is np.ndarray and x.dtype is _FLOAT64 and x.ndim == 1 and x.flags.c_contiguous and not average:
+            if x.shape[0] == self.d and self._predict_dense is not None:
+                p: float = self._predict_dense(self._point, x, self._shift, False)
+                if math.isfinite(p):
+                    return p
+        elif type(x) is dict and self._predict_sparse is not None and not average:
+            indices, values = self.names.known(x)
+            p = self._predict_sparse(self._point, indices, values, self._shift, False)
+            if math.isfinite(p):
+                return p
+        return self._predict_any(x, average)
+
+    def update(self, x: Any, y: float, weight: float = 1.0) -> None:
+        """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing."""
+        if type(x) is np.ndarray and x.dtype is _FLOAT64 and x.ndim == 1 and x.flags.c_contiguous:
+            if x.shape[0] == self.d and self._learn_dense is not None:
+                try:
+                    status = self._learn_dense(self._rule_twin, self._point, x, self._shift, y, weight)
+                except TypeError as error:
+                    raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
+                if status > loop.REFUSED:
+                    raise DataError(self._why(status, x, y, weight))
+                return
+        self._update_any(x, y, weight)
+
+    def _update_any(self, x: Any, y: Any, weight: Any) -> None:
+        try:
+            y, weight = float(y), float(weight)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
+        if isinstance(x, Mapping):
+            if not self.names.places and self.t:
+                raise DataError("this learner has learnt rows by position: it cannot take names now.")
+            pair: Any = self.names.row(x)
+            width = len(self.names.places)
+        else:
+            pair = sparse_row(x)
+            width = 0 if pair is None or not pair[0].size else int(pair[0][-1]) + 1
+        if pair is None:
+            row = dense_row(x)
+            self._widen(row.size, exact=True)
+            if self._learn_dense is None:
+                self._learn_dense = loop.learn_dense.resolve(self._rule, self._point, row, self._shift, 1.0, 1.0)
+            status = self._learn_dense(self._rule_twin, self._point, row, self._shift, y, weight)
+            pair = np.arange(row.size), row
+        else:
+            self._widen(width)
+            if self._learn_sparse is None:
+                self._learn_sparse = loop.learn_sparse.resolve(self._rule, self._point, *pair, self._shift, 1.0, 1.0)
+            status = self._learn_sparse(self._rule_twin, self._point, *pair, self._shift, y, weight)
+        if status > loop.REFUSED:
+            raise DataError(self._why(status, pair[1], y, weight))
+
+    def _predict_any(self, x: Any, average: bool) -> float:
+        if average and not self.algorithm.averaging:
+            raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
+        pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+        row = dense_row(x) if pair is None else None
+        values = row if pair is None else pair[1]
+        if not np.isfinite(values).all():
+            raise DataError(self._why(loop.BAD_FEATURE, values, 1.0, 1.0))
+        if row is not None and self._point is not None and row.size != self.d:
+            raise DataError(f"the example has {row.size} features, but the learner has {self.d}.")
+        if self._point is None:  # nothing learnt yet: a fresh copy that knows its width answers
+            fresh = self.copy()
+            fresh._widen(row.size if row is not None else (int(pair[0][-1]) + 1 if pair and pair[0].size else 0))
+            return fresh._predict_any(x, average)
+        average = average and self._point.memory[TOTAL] > 0.0
+        if row is not None:
+            if self._predict_dense is None:
+                self._predict_dense = loop.predict_dense.resolve(self._point, row, self._shift, False)
+            return float(self._predict_dense(self._point, row, self._shift, average))
+        assert pair is not None
+        inside = pair[0] < self.d  # features never seen have weight 0
+        indices, values = pair if inside.all() else (pair[0][inside], pair[1][inside])
+        if self._predict_sparse is None:
+            self._predict_sparse = loop.predict_sparse.resolve(self._point, indices, values, self._shift, False)
+        return float(self._predict_sparse(self._point, indices, values, self._shift, average))
+
+    # Many examples.
+
+    def run(self, X: Any, y: Any = None, weights: Any = None) -> Any:
+        """Learn examples in order, going on from where it stands; returns the predictions made before each update.
+
+        X is an array, a scipy sparse matrix, or a stream of blocks. A refused example gets NaN. An unusable one stops
+        with `BadExample`; those before it have been learnt.
+        """
+        parts, before = [], 0
+        for block in blocks(X, y, weights):
+            part = np.empty(len(block))
+            end, why = self.run_block(block, Silent(0), part, 0)
+            if why:
+                raise BadExample(before + end, why)
+            parts.append(part)
+            before += len(block)
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def run_block(self, block: Block, ledger: Ledger | Silent, out: Any, begin: int) -> tuple[int, str]:
+        """Learn a block from row `begin` on; the row it stopped at and why, or its length and "".
+
+        The ledger needs room for all coordinates; `widen` first.
+        """
+        self.widen(block)
+        y, weights = block.labels(), block.column_of_weights()
+        for attempt in (block, None):
+            attempt = attempt or block.in_order()
+            rows = attempt.rows(self.intercept)
+            end, status = loop.run_rows(self._rule, self._point, ledger, rows, y, weights, out, begin)
+            if status == loop.OK:
+                return end, ""
+            if status != loop.UNORDERED:
+                break
+            begin = end
+        row = rows.row(end) if status != loop.BROKEN else None
+        values = np.empty(0) if row is None else rows.values[int(row.lo) : int(row.hi)]
+        return end, self._why(status, values, y[end], weights[end] if weights.size else 1.0)
+
+    def predict_many(self, X: Any, average: bool = False) -> Any:
+        """Predictions for many examples by the point as it stands (or by the average), learning nothing."""
+        if average and not self.algorithm.averaging:
+            raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
+        parts, before = [], 0
+        for block in blocks(X):
+            learner = self
+            if self._point is None or (block.sparse and block.width > self.d):
+                learner = self.copy()
+            learner.widen(block)
+            out = np.empty(len(block))
+            use = average and learner._point.memory[TOTAL] > 0.0
+            end, status = loop.predict_rows(learner._point, block.rows(self.intercept), use, out, 0)
+            if status == loop.UNORDERED:
+                rows = block.in_order().rows(self.intercept)
+                end, status = loop.predict_rows(learner._point, rows, use, out, end)
+            if status != loop.OK:
+                raise BadExample(before + end, self._why(status, np.array([math.nan]), 1.0, 1.0))
+            parts.append(out)
+            before += len(block)
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    # Width.
+
+    def widen(self, block: Block) -> None:
+        """Make room for a block's features."""
+        self._widen(block.width, exact=not block.sparse)
+
+    def _widen(self, width: int, exact: bool = False) -> None:
+        if self._point is None:
+            self._begin(width)
+        elif exact and width != self.d:
+            raise DataError(f"the example has {width} features, but the learner has {self.d}.")
+        elif width > self.d:
+            if not self.domain.grows:
+                raise DataError(
+                    f"the example has a feature {width - 1}, but {self.domain!r} was started with {self.d} features and "
+                    "cannot grow: say the number when the learner is built, d=…."
+                )
+            self.d = width
+            if self.coordinates > self._point.size():
+                room = max(self.coordinates, 2 * self._point.size() if self.t else 0)
+                self._point = self._point.grown(self.domain, room)
+
+    def _begin(self, d: int) -> None:
+        self.d = d
+        self._rule, self._point = self.algorithm.start(self.coordinates)
+        self._ready()
+
+    def _why(self, status: int, values: Any, y: Any, weight: Any) -> str:
+        if status == loop.BAD_LABEL:
+            return f"the label {y!r} is not {self.loss.labels}, which {self.loss!r} needs."
+        if status == loop.BAD_WEIGHT:
+            return f"the weight {weight!r} is not a finite number ≥ 0."
+        if status == loop.BAD_FEATURE:
+            bad = values[~np.isfinite(values)]
+            return f"a feature is {bad[0] if bad.size else math.nan}: features must be finite numbers."
+        if status == loop.UNORDERED:
+            return "a feature appears more than once: add up its values first (scipy: X.sum_duplicates())."
+        if status == loop.TOO_WIDE:
+            return f"a feature index is beyond the matrix's {self.d} columns."
+        return "the sparse matrix is damaged: its indptr leads outside its data."
+
+    # State as a value.
+
+    def copy(self) -> Learner:
+        """An independent learner in the same state."""
+        return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: getattr(self, key) for key in ("algorithm", "intercept", "d", "names", "_rule", "_point")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._ready()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Learner):
+            return NotImplemented
+        mine, theirs = (
+            (a.algorithm, a.intercept, a.d, a.names.places, a.t, *a._parts()) for a in (self, other)
+        )
+        return mine == theirs
+
+    __hash__ = None  # type: ignore[assignment]  # its state changes
+
+    def _parts(self) -> list[bytes]:
+        """The arrays of the point, without room that is not in use."""
+        if self._point is None:
+            return []
+        parts = []
+        for name, field in zip(self._point._fields, self._point, strict=True):
+            if isinstance(field, np.ndarray) and name != "scratch":
+                used = field if name == "memory" else field[: self.coordinates]
+                parts.append(used.tobytes())
+        return parts

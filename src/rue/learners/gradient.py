@@ -1,0 +1,240 @@
+"""Gradient descent in all the forms of the notes: OGD and its subgradient version, the Perceptron, the SVM.
+
+They are one rule, w_{t+1} = Π_K(w_t − η_t α_t (g_t x_t + λ w_t)), with different losses, sets, steps and round weights α_t.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue._jit import foreign, parameter
+from rue.domains import Ball, Domain, Reals
+from rue.errors import SettingsError
+from rue.learners.average import Average, NoAverage
+from rue.learners.base import Learner
+from rue.learners.points import GRADIENTS, LARGEST, MASS, MEMORY, PENALTY, SCALE, Coordinate, Dense, Scaled, T
+from rue.losses import Hinge, Indicator, Loss, PerceptronLoss, Regularised, require_convex
+from rue.registry import make, register
+from rue.steps import Adaptive, Fixed, Seen, Step, Strong, Theory
+
+__all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "require_loss"]
+
+HUGE = 1e100
+"""Beyond this a prediction or a slope makes us look whether the loss itself is still finite."""
+
+
+@parameter
+class GradientRule:
+    """One round of gradient descent, compiled for its loss, domain, step and average."""
+
+    loss: Any
+    domain: Any
+    step: Any
+    average: Any
+    lambda_: float
+    by_time: bool
+
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        """The prediction, the slope there, and whether all was finite; if not, nothing has changed."""
+        m, lambda_ = point.memory, self.lambda_
+        p = point.dot(row)
+        slope = self.loss.slope(p, y)
+        if not (abs(p) <= HUGE and abs(slope) <= HUGE) and not math.isfinite(p + slope + self.loss.value(p, y)):
+            return p, slope, False
+        t = m[T] + 1.0
+        alpha = weight * t if self.by_time else weight
+        g = alpha * slope
+        moving = g != 0.0 or lambda_ > 0.0
+        square = row.square() if moving or self.step.watches() else 0.0
+        gradient = g * (g * square)
+        size = 0.0
+        if lambda_ > 0.0:
+            size = point.norm_square()
+            gradient += alpha * lambda_ * (2.0 * g * p + alpha * lambda_ * size)
+        mass, gradients = m[MASS] + alpha, m[GRADIENTS] + gradient
+        largest = max(m[LARGEST], self.step.measure(alpha, square))
+        if not (math.isfinite(gradients) and math.isfinite(largest)):
+            return p, slope, False
+        eta = self.step.eta(t, Seen(mass, largest, gradients))
+        played = weight * self.average.alpha(t, eta)
+        if moving and eta > 0.0:
+            if not point.move(self.domain, row, 1.0 - eta * alpha * lambda_, -eta * g, p, square, played):
+                return p, slope, False
+        else:
+            point.play(played)
+        m[T], m[MASS], m[LARGEST], m[GRADIENTS] = t, mass, largest, gradients
+        m[PENALTY] += weight * 0.5 * lambda_ * size
+        return p, slope, True
+
+
+@parameter
+class Gradient:
+    """The algorithm behind `OGD`, `Perceptron`, `SVM` and `AdaptiveOGD`: refuses nonsense, makes the rule and w_1."""
+
+    name: Any
+    loss: Any
+    domain: Any
+    step: Any
+    average: Any
+    lambda_: float = 0.0
+    by_time: bool = False
+
+    def __post_init__(self) -> None:
+        require_loss(self.loss, self.name)
+        for kind, wanted, given in (
+            ("domain", Domain, self.domain),
+            ("step", Step, self.step),
+            ("average", Average, self.average),
+        ):
+            if not isinstance(given, wanted):
+                raise SettingsError(f"{self.name}: {kind} must be a rue.{wanted.__name__} or a spec, not {given!r}.")
+        self.step.refuse(self.loss, self.domain, self.lambda_)
+        strong = isinstance(self.step, Strong | Theory)
+        if self.lambda_ > 0.0 and strong and self.loss.lipschitz is None and not self.domain.bounded:
+            raise SettingsError(
+                f"{self.name}: with the step 1/(σt), {self.loss!r} plus (λ/2)‖w‖² can explode on an unbounded domain, "
+                "because its slope is unbounded: project, for example domain='ball:10' (A4)."
+            )
+
+    @property
+    def averaging(self) -> bool:
+        return not isinstance(self.average, NoAverage)
+
+    def describe(self) -> str:
+        """The settings as one would type them."""
+        loss = Regularised(self.loss, self.lambda_) if self.lambda_ else self.loss
+        average = f", average={self.average!r}" if self.averaging else ""
+        return f"loss={loss!r}, domain={self.domain!r}, step={self.step!r}{average}"
+
+    def explain(self, size: int) -> str:
+        """What the step is and why, in words."""
+        words: str = self.step.resolve(self.loss, self.domain, self.lambda_, size)[1]
+        return words
+
+    def start(self, size: int) -> tuple[GradientRule, Any]:
+        """The compiled rule, and w_1 in `size` coordinates."""
+        self.domain.require(size)
+        step, _ = self.step.resolve(self.loss, self.domain, self.lambda_, size)
+        rule = GradientRule(self.loss, self.domain, step, self.average, self.lambda_, self.by_time)
+        memory = np.zeros(MEMORY)
+        memory[SCALE] = 1.0
+        r = np.zeros(size if self.averaging else 0)
+        centre = self.domain.centre if isinstance(self.domain, Ball) else np.empty(0)
+        shrinks = self.lambda_ > 0.0
+        if self.domain.kind == "scaled" and not (shrinks and centre.any()):
+            radius = self.domain.radius if isinstance(self.domain, Ball) else math.inf
+            return rule, Scaled(np.zeros(size), r, np.array(centre), memory, radius)
+        w = self.domain.start(size)
+        if self.domain.kind == "coordinate" and not shrinks:
+            return rule, Coordinate(w, r, memory)
+        return rule, Dense(w, r, memory, np.zeros((self.domain.scratch_rows, size)))
+
+
+def require_loss(loss: Any, name: str) -> None:
+    """Refuse what cannot be learnt with."""
+    if isinstance(loss, Indicator):
+        raise SettingsError(f"{name}: the indicator of a set is a constraint: give the set as domain={loss.domain!r}.")
+    if not isinstance(loss, Loss):
+        raise SettingsError(f"{name}: loss must be a rue.Loss made with @rue.parameter, or a spec, not {loss!r}.")
+    if not loss.convex:
+        raise SettingsError(
+            f"{name}: {loss!r} is not convex, so it can be measured but not learnt with; hinge and logistic loss bound it."
+        )
+    if foreign(loss):
+        require_convex(loss)
+
+
+def _taken_apart(loss: Any) -> tuple[Any, float]:
+    loss = make("loss", loss)
+    if isinstance(loss, Regularised):
+        return make("loss", loss.loss), loss.lambda_
+    return loss, 0.0
+
+
+@register("learner", "ogd")
+def OGD(
+    loss: Any = "logistic",
+    domain: Any = "ball:10",
+    step: Any = "theory",
+    *,
+    average: Any = "none",
+    intercept: bool = True,
+    d: int | None = None,
+) -> Learner:
+    """Projected online (sub)gradient descent (A2, A3; with a `Regularised` loss A4).
+
+    Strings or objects: `"hinge"` or `rue.Hinge()`, `"ball:10"` or `rue.Ball(10)`, `"sqrt:0.5"` or `rue.Sqrt(0.5)`.
+    `d` fixes the number of features, which otherwise the data decide.
+
+    >>> learner = OGD(loss="hinge", domain="ball:10")
+    >>> learner.run([[1.0, 2.0], [3.0, -1.0]], [1, -1]).round(4)
+    array([0.    , 2.3905])
+    """
+    plain, lambda_ = _taken_apart(loss)
+    algorithm = Gradient(
+        "OGD", plain, make("domain", domain), make("step", step), make("average", average or "none"), lambda_
+    )
+    return Learner(algorithm, intercept=intercept, d=d)
+
+
+@register("learner", "perceptron")
+def Perceptron(
+    eta: float = 1.0, *, average: Any = "none", intercept: bool = True, d: int | None = None
+) -> Learner:
+    """Rosenblatt's Perceptron (A1): w ← w + η·y·x after every mistake; a zero margin is a mistake.
+
+    It is gradient descent on the perceptron loss with a fixed step; its predictions do not depend on η.
+
+    >>> Perceptron().run([[1.0, 2.0], [3.0, -1.0]], [1, -1])
+    array([0., 2.])
+    """
+    algorithm = Gradient("Perceptron", PerceptronLoss(), Reals(), Fixed(eta), make("average", average or "none"))
+    return Learner(algorithm, intercept=intercept, d=d)
+
+
+@register("learner", "svm")
+def SVM(
+    lambda_: float = 0.01,
+    weighting: str = "uniform",
+    *,
+    project: bool = False,
+    average: Any = None,
+    intercept: bool = True,
+    d: int | None = None,
+) -> Learner:
+    """The support vector machine by strongly convex descent on (λ/2)‖w‖² + hinge (A5, and A6 with weighting="t").
+
+    `project=True` adds the ball of radius 1/√λ, which contains the minimiser. The average kept is the one its theorem
+    is about: uniform for A5, weighted by t for A6; `predict(x, average=True)` uses it.
+
+    >>> SVM(0.1).run([[1.0, 2.0], [3.0, -1.0]], [1, -1])
+    array([ 0., 20.])
+    """
+    if weighting not in ("uniform", "t"):
+        raise SettingsError(f"SVM: weighting must be 'uniform' (A5) or 't' (A6), not {weighting!r}.")
+    lambda_ = Regularised(Hinge(), lambda_).lambda_
+    domain = Ball(1.0 / math.sqrt(lambda_)) if project else Reals()
+    kept = make("average", weighting if average is None else average)
+    algorithm = Gradient("SVM", Hinge(), domain, Strong(lambda_), kept, lambda_, weighting == "t")
+    return Learner(algorithm, intercept=intercept, d=d)
+
+
+@register("learner", "adaptive")
+def AdaptiveOGD(
+    loss: Any = "logistic",
+    domain: Any = "ball:10",
+    *,
+    factor: float = 1.0,
+    average: Any = "none",
+    intercept: bool = True,
+    d: int | None = None,
+) -> Learner:
+    """OGD with the adaptive norm step (A8), which needs the domain's diameter and no bound on the gradients."""
+    plain, lambda_ = _taken_apart(loss)
+    algorithm = Gradient(
+        "AdaptiveOGD", plain, make("domain", domain), Adaptive(factor), make("average", average or "none"), lambda_
+    )
+    return Learner(algorithm, intercept=intercept, d=d)

@@ -1,0 +1,129 @@
+"""One example in whatever form a user has it, made into the arrays a kernel reads."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from rue.errors import DataError
+from rue.streams import one_sparse_row
+
+__all__ = ["Names", "dense_row", "sparse_row"]
+
+_FLOAT64, _UINT32, _INT32 = np.dtype(np.float64), np.dtype(np.uint32), np.dtype(np.int32)
+
+
+def sparse_row(x: Any) -> tuple[Any, Any] | None:
+    """Sorted indices and values of a pair or of a sparse matrix with one row; None if x is neither."""
+    if hasattr(x, "tocsr"):
+        indices, values = one_sparse_row(x)
+    elif isinstance(x, tuple) and len(x) == 2 and not np.isscalar(x[0]):
+        indices, values = np.asarray(x[0]), np.asarray(x[1])
+    else:
+        return None
+    if indices.ndim != 1 or indices.shape != values.shape:
+        raise DataError(f"a sparse example is (indices, values) of one length, not {indices.shape} and {values.shape}.")
+    if indices.dtype is not _UINT32:
+        if indices.dtype.kind not in "iu" and indices.size:
+            raise DataError(f"feature indices must be whole numbers, not {indices.dtype}.")
+        if indices.dtype != _INT32 and indices.size and int(indices.max()) >= 2**32:
+            raise DataError("feature indices must be below 2³².")
+        if indices.size and int(indices.min()) < 0:
+            raise DataError(f"the feature index {int(indices.min())} is negative: indices count from 0.")
+        indices = indices.astype(np.uint32)
+    values = _floats(values)
+    if indices.size > 1 and not bool((indices[1:] > indices[:-1]).all()):
+        order = np.argsort(indices, kind="stable")
+        indices, values = indices[order], values[order]
+        if bool((indices[1:] == indices[:-1]).any()):
+            twice = int(indices[1:][indices[1:] == indices[:-1]][0])
+            raise DataError(f"feature {twice} appears more than once in one example: add up its values first.")
+    return np.ascontiguousarray(indices), np.ascontiguousarray(values)
+
+
+def dense_row(x: Any) -> Any:
+    """A dense row as a contiguous array of float64."""
+    row = _floats(np.asarray(x))
+    if row.ndim != 1:
+        raise DataError(f"one example at a time has one dimension, not {row.ndim}; use run for many.")
+    return np.ascontiguousarray(row)
+
+
+def _floats(values: Any) -> Any:
+    if values.dtype is _FLOAT64:
+        return values
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features must be numbers, not {values.dtype}.") from error
+
+
+class Names:
+    """Feature names and their indices, in the order they were first seen.
+
+    Examples of one stream mostly have the same names in the same order, so the last tuple of names is remembered with
+    its indices; then an example costs one comparison and one packing of its values.
+    """
+
+    def __init__(self) -> None:
+        self.places: dict[Hashable, int] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._keys: tuple[Hashable, ...] | None = None
+        self._indices: Any = None
+        self._values: Any = None
+        self._order: Any = None
+        self._pack: Any = None
+
+    def row(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
+        """Indices and values of an example; new names get new indices. The arrays serve until the next call."""
+        keys = tuple(x)
+        if keys != self._keys:
+            self._remember(keys)
+        try:
+            self._pack(self._values, 0, *x.values())
+        except struct.error as error:
+            name, value = next((n, v) for n, v in x.items() if not _is_number(v))
+            raise DataError(f"feature {name!r} is {value!r}: features must be numbers.") from error
+        if self._order is None:
+            return self._indices, self._values
+        return self._indices, self._values[self._order]
+
+    def known(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
+        """The same without learning names: unknown ones have weight 0, so they are left out."""
+        if tuple(x) == self._keys:
+            return self.row(x)
+        found = sorted((self.places[name], value) for name, value in x.items() if name in self.places)
+        for name, value in x.items():
+            if not _is_number(value):
+                raise DataError(f"feature {name!r} is {value!r}: features must be numbers.")
+        return np.array([j for j, _ in found], dtype=np.uint32), np.array([float(v) for _, v in found])
+
+    def _remember(self, keys: tuple[Hashable, ...]) -> None:
+        places = self.places
+        indices = np.array([places.setdefault(name, len(places)) for name in keys], dtype=np.uint32)
+        increasing = bool((indices[1:] > indices[:-1]).all())
+        self._order = None if increasing else np.argsort(indices)
+        self._keys = keys
+        self._indices = indices if increasing else indices[self._order]
+        self._values = np.empty(len(keys))
+        self._pack = struct.Struct(f"{len(keys)}d").pack_into
+
+    def __getstate__(self) -> tuple[Hashable, ...]:
+        return (None, *self.places)  # never empty: pickle drops a state that is
+
+    def __setstate__(self, state: tuple[Hashable, ...]) -> None:
+        self.places = {name: place for place, name in enumerate(state[1:])}
+        self._forget()
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, str | bytes)

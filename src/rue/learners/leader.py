@@ -1,0 +1,150 @@
+"""Follow the leader (A7): play the best point so far, where it has a closed form."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue._jit import parameter, values
+from rue.domains import Ball, Box, Domain, L1Ball, Simplex
+from rue.errors import SettingsError
+from rue.learners.base import Learner
+from rue.learners.points import MEMORY, T
+from rue.losses import Linear, Square
+from rue.registry import make, register
+
+__all__ = ["FollowTheLeader", "Leader"]
+
+XX, XY = 1, 2
+
+
+@values
+class Followed(NamedTuple):
+    """The leader w and what decides it: θ = Σ g_t x_t for linear losses, Σx² and Σxy in memory for squares."""
+
+    w: Any
+    theta: Any
+    memory: Any
+    scratch: Any
+
+    def size(self) -> Any:
+        return self.w.size
+
+    def dot(self, row: Any) -> Any:
+        return row.dot(self.w)
+
+    def average_dot(self, row: Any) -> Any:
+        return math.nan
+
+    def current(self, domain: Any) -> Any:
+        return self.w.copy()
+
+    def averaged(self, domain: Any) -> Any:
+        return self.w.copy()
+
+    def grown(self, domain: Any, size: int) -> Followed:
+        raise SettingsError("FollowTheLeader: the number of coordinates is fixed by the first example or by d=.")
+
+
+@parameter
+class LinearLeaderRule:
+    """w_{t+1} = argmin over K of ⟨Σ g_i x_i, u⟩; w_1 while that sum is 0."""
+
+    loss: Any
+    domain: Any
+
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        p = point.dot(row)
+        slope = self.loss.slope(p, y)
+        if not math.isfinite(p + slope + slope * p) or not math.isfinite(weight * slope * (weight * slope * row.square())):
+            return p, slope, False
+        row.add(weight * slope, point.theta)
+        self.domain.lowest(point.theta, point.w)
+        point.memory[T] += 1.0
+        return p, slope, True
+
+
+@parameter
+class SquareLeaderRule:
+    """One coordinate: w_{t+1} = Σxy/Σx², the mean of the labels when x = 1, projected onto K."""
+
+    loss: Any
+    domain: Any
+
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        m = point.memory
+        p = point.dot(row)
+        slope = self.loss.slope(p, y)
+        x = 1.0 if row.lo == row.hi else row.at(row.lo)
+        xx, xy = m[XX] + weight * x * x, m[XY] + weight * x * y
+        if not math.isfinite(self.loss.value(p, y) + slope + xx + xy):
+            return p, slope, False
+        m[T], m[XX], m[XY] = m[T] + 1.0, xx, xy
+        if xx > 0.0:
+            point.w[0] = xy / xx
+            self.domain.onto(point.w, point.scratch)
+        return p, slope, True
+
+
+@parameter
+class Leader:
+    """The algorithm behind `FollowTheLeader`: knows where the leader has a closed form and refuses elsewhere."""
+
+    name: Any
+    loss: Any
+    domain: Any
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise SettingsError(f"FollowTheLeader: domain must be a rue.Domain or a spec, not {self.domain!r}.")
+        if isinstance(self.loss, Linear):
+            if not isinstance(self.domain, Ball | Box | Simplex | L1Ball) or not self.domain.bounded:
+                raise SettingsError(
+                    f"FollowTheLeader: linear losses have a leader in closed form on a ball, a bounded box, the simplex "
+                    f"and the ℓ1 ball, not on {self.domain!r}."
+                )
+        elif not isinstance(self.loss, Square):
+            raise SettingsError(
+                f"FollowTheLeader: {self.loss!r} has no leader in closed form; square loss in one coordinate and linear "
+                "loss have. OGD learns with any convex loss."
+            )
+
+    averaging = False
+
+    def describe(self) -> str:
+        return f"loss={self.loss!r}, domain={self.domain!r}"
+
+    def explain(self, size: int) -> str:
+        return "no step: it plays the best point for the rounds so far (A7)"
+
+    def start(self, size: int) -> tuple[Any, Followed]:
+        self.domain.require(size)
+        linear = isinstance(self.loss, Linear)
+        if not linear and size != 1:
+            counted = " (the intercept counts; intercept=False leaves it out)" if self.intercept else ""
+            raise SettingsError(
+                f"FollowTheLeader: square loss has a leader in closed form in one coordinate, and here are {size}"
+                f"{counted}. OGD learns in any number."
+            )
+        scratch = np.zeros((self.domain.scratch_rows, size))
+        point = Followed(self.domain.start(size), np.zeros(size if linear else 0), np.zeros(MEMORY), scratch)
+        return (LinearLeaderRule if linear else SquareLeaderRule)(self.loss, self.domain), point
+
+
+@register("learner", "leader")
+def FollowTheLeader(
+    loss: Any = "square", domain: Any = "reals", *, intercept: bool = True, d: int | None = None
+) -> Learner:
+    """w_t = argmin over K of the losses so far (A7): the mean of past labels for squares, a corner for linear losses.
+
+    A step costs O(d): the leader can move in every coordinate at once.
+
+    >>> import numpy as np
+    >>> FollowTheLeader("square", "interval:0,1").run(np.empty((3, 0)), [1.0, 0.0, 1.0])
+    array([0. , 1. , 0.5])
+    """
+    algorithm = Leader("FollowTheLeader", make("loss", loss), make("domain", domain), intercept)
+    return Learner(algorithm, intercept=intercept, d=d)

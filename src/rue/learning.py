@@ -1,0 +1,163 @@
+"""`learn`: one pass over a stream, and `Run`, what it leaves behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue._jit import kernel
+from rue.domains import Ball
+from rue.errors import BadExample, SettingsError
+from rue.learners import AdaGrad, Learner
+from rue.ledger import Ledger, open_ledger
+from rue.regret.certificate import Certificate, read_certificate
+from rue.registry import make
+from rue.streams import Block, Labels, blocks
+
+__all__ = ["Run", "default_learner", "learn"]
+
+
+@kernel
+def _score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
+    for i in range(y.size):
+        out[i] = loss.value(predictions[i], y[i])
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What one pass leaves behind: each example scored before it was learnt."""
+
+    learner: Learner
+    """The learner, learnt."""
+    labels: Labels
+    """The task, and which class stands for −1 and which for +1."""
+    predictions: Any
+    """p_t, made before the update; NaN where the example was refused or skipped."""
+    y: Any
+    """The labels as the loss takes them."""
+    weights: Any
+    """The examples' weights, or None."""
+    ledger: Ledger
+    refused: int
+    """Examples whose prediction, loss or step was not finite: neither scored nor learnt."""
+    skipped: int
+    """Unusable examples passed over with bad="skip"."""
+    seconds: float
+    """Time spent learning, without compilation if a kernel was compiled before."""
+
+    @property
+    def examples(self) -> int:
+        """How many examples were scored and learnt."""
+        return int(self.ledger.sums[accounts.EXAMPLES])
+
+    @property
+    def loss(self) -> float:
+        """Σ weight·ℓ(p_t, y_t), without the regulariser (which `learner.penalty` has)."""
+        return float(self.ledger.sums[accounts.LOSS])
+
+    @property
+    def risk(self) -> float:
+        """The sequential risk Σ weight·ℓ / Σ weight (Q1)."""
+        mass = float(self.ledger.sums[accounts.WEIGHT])
+        return self.loss / mass if mass else float("nan")
+
+    @property
+    def mistakes(self) -> int | None:
+        """How many examples had y·p ≤ 0 (Q4); None for a regression."""
+        return int(self.ledger.sums[accounts.MISTAKES]) if self.labels.task == "classify" else None
+
+    @property
+    def losses(self) -> Any:
+        """ℓ(p_t, y_t) for each example; NaN where it was refused or skipped."""
+        out = np.empty(self.y.size)
+        _score(self.learner.loss, self.predictions, self.y, out)
+        return out
+
+    def certificate(self, radius: float | None = None, domain: Any = None) -> Certificate:
+        """D1: how much better any linear model could have done, of norm ≤ `radius` or in a `domain`.
+
+        By default against the learner's own domain, or where that is unbounded against the ball as large as its point.
+        """
+        if radius is not None and domain is not None:
+            raise SettingsError("certificate: give a radius or a domain, not both.")
+        if radius is not None:
+            K: Any = Ball(radius)
+        elif domain is not None:
+            K = make("domain", domain)
+        elif self.learner.domain.bounded:
+            K = self.learner.domain
+        else:
+            norm = float(np.linalg.norm(self.learner.point))
+            K = Ball(norm if norm > 0.0 else 1.0)
+        return read_certificate(self.ledger, self.learner.loss, K)
+
+    def __repr__(self) -> str:
+        wrong = "" if self.mistakes is None else f", mistakes={self.mistakes}"
+        return f"Run(examples={self.examples}, risk={self.risk:.6g}{wrong}, learner={self.learner!r})"
+
+
+def default_learner(task: str) -> Learner:
+    """The learner for a task when none is named: AdaGrad on features divided by their largest magnitude."""
+    return AdaGrad("logistic" if task == "classify" else "square", rate=0.5, beta=1.0, scale="largest")
+
+
+def learn(
+    X: Any,
+    y: Any = None,
+    *,
+    learner: Learner | str | None = None,
+    weights: Any = None,
+    bad: str = "stop",
+) -> Run:
+    """Learn a stream in one pass, each example scored before it is learnt.
+
+    X is an array, a scipy sparse matrix or a stream of blocks. Classes may be written 0/1, −1/+1, true/false, or as any
+    two words. The learner given is copied, never changed; by default it is the one that fits the labels. An unusable
+    example stops the run, or with bad="skip" is passed over and counted.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
+    10275
+    """
+    if bad not in ("stop", "skip"):
+        raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
+    given = make("learner", learner).copy() if learner is not None else None
+    if given is not None and not isinstance(given, Learner):
+        raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+    learnt: Learner | None = given
+    labels: Labels | None = None
+    ledger = open_ledger()
+    parts: list[tuple[Any, Any, Any]] = []
+    skipped, before, seconds = 0, 0, 0.0
+    for block in blocks(X, y, weights):
+        if labels is None:
+            labels = Labels.of(block.y, "auto" if given is None else given.loss.task)
+        if learnt is None:
+            learnt = default_learner(labels.task)
+        block = Block(block.X, labels.encode(block.y), block.weights)
+        learnt.widen(block)
+        ledger = ledger.grown(learnt.coordinates)
+        out, begin = np.empty(len(block)), 0
+        started = time.perf_counter()
+        while begin < len(block):
+            begin, why = learnt.run_block(block, ledger, out, begin)
+            if why and bad == "stop":
+                raise BadExample(before + begin, why)
+            if why:
+                out[begin] = np.nan
+                skipped, begin = skipped + 1, begin + 1
+        seconds += time.perf_counter() - started
+        parts.append((out, block.y, block.weights))
+        before += len(block)
+    if labels is None or learnt is None:
+        raise BadExample(0, "there are no examples to learn.")
+    p, signs = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    column = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
+    refused = int(np.isnan(p).sum()) - skipped
+    return Run(learnt, labels, p, signs, column, ledger, refused, skipped, seconds)

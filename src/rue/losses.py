@@ -1,0 +1,400 @@
+"""Losses ℓ(p, y), convex in the prediction p (THEORY section 2).
+
+A loss is a parameter with two compiled methods, `value(p, y)` and `slope(p, y)` (one chosen subgradient at each kink),
+and the facts theory asks of it. Margin losses take y ∈ {−1, +1} and depend on z = y·p; regression losses take any
+real y; count losses take y ≥ 0. Your own is written the same way:
+
+>>> import math, rue
+>>> @rue.parameter
+... class LogCosh(rue.Loss):
+...     lipschitz = 1.0
+...     def value(self, p, y):
+...         return abs(p - y) + math.log1p(math.exp(-2 * abs(p - y))) - math.log(2)
+...     def slope(self, p, y):
+...         return math.tanh(p - y)
+>>> learner = rue.OGD(loss=LogCosh(), domain="ball:1")
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rue._jit import parameter
+from rue.errors import SettingsError
+from rue.registry import register
+
+__all__ = [
+    "Absolute",
+    "CountLoss",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "Indicator",
+    "Linear",
+    "Logistic",
+    "Loss",
+    "MarginLoss",
+    "PerceptronLoss",
+    "Poisson",
+    "Quantile",
+    "Regularised",
+    "Square",
+    "SquaredHinge",
+    "ZeroOne",
+    "require_convex",
+]
+
+
+class Loss:
+    """What a loss offers; leave out the facts that do not hold (regression labels unless a subclass says otherwise)."""
+
+    labels: ClassVar[str] = "any real number"
+    task: ClassVar[str] = "regress"
+    convex: ClassVar[bool] = True
+    nonnegative: ClassVar[bool] = True
+
+    @property
+    def lipschitz(self) -> float | None:
+        """The smallest L with |slope| ≤ L for every p and y, or None."""
+        return None
+
+    @property
+    def smooth(self) -> float | None:
+        """The smallest β such that the slope is β-Lipschitz in p, or None."""
+        return None
+
+    @property
+    def strongly_convex(self) -> float:
+        """The largest σ such that ℓ − (σ/2)p² is convex in p (never in w: ⟨w, x⟩ is constant across x)."""
+        return 0.0
+
+    def exp_concave(self, low: float, high: float) -> float | None:
+        """A rate α such that e^{−αℓ} is concave in p, for p in [low, high] and labels in the same range or ±1."""
+        return None
+
+    def mixable(self, low: float, high: float) -> float | None:
+        """A rate for which mixing predictions in [low, high] costs ln K / rate and no more (B12)."""
+        return self.exp_concave(low, high)
+
+    def accepts(self, y: float) -> bool:
+        """Whether y is a label this loss can take."""
+        return math.isfinite(y)
+
+    def value(self, p: float, y: float) -> float:
+        raise NotImplementedError
+
+    def slope(self, p: float, y: float) -> float:
+        raise NotImplementedError
+
+
+class MarginLoss(Loss):
+    """A loss of the margin z = y·p, for labels −1 and +1."""
+
+    labels = "−1 or +1"
+    task = "classify"
+
+    def accepts(self, y: float) -> bool:
+        return y == 1.0 or y == -1.0
+
+
+class CountLoss(Loss):
+    """A loss for labels that count something."""
+
+    labels = "a number ≥ 0"
+
+    def accepts(self, y: float) -> bool:
+        return 0.0 <= y < math.inf
+
+
+@register("loss", "square")
+@parameter
+class Square(Loss):
+    """(p − y)², without a ½."""
+
+    smooth = 2.0
+    strongly_convex = 2.0
+
+    def value(self, p: float, y: float) -> float:
+        return (p - y) * (p - y)
+
+    def slope(self, p: float, y: float) -> float:
+        return 2.0 * (p - y)
+
+    def exp_concave(self, low: float, high: float) -> float:
+        return 1.0 / (2.0 * (high - low) ** 2)
+
+    def mixable(self, low: float, high: float) -> float:
+        return 2.0 / (high - low) ** 2
+
+
+@register("loss", "absolute")
+@parameter
+class Absolute(Loss):
+    """|p − y|; slope 0 at p = y."""
+
+    lipschitz = 1.0
+
+    def value(self, p: float, y: float) -> float:
+        return abs(p - y)
+
+    def slope(self, p: float, y: float) -> float:
+        if p > y:
+            return 1.0
+        return -1.0 if p < y else 0.0
+
+
+@register("loss", "hinge")
+@parameter
+class Hinge(MarginLoss):
+    """[1 − z]₊, an upper bound of the 0-1 loss; slope −y at the kink z = 1."""
+
+    lipschitz = 1.0
+
+    def value(self, p: float, y: float) -> float:
+        return max(0.0, 1.0 - y * p)
+
+    def slope(self, p: float, y: float) -> float:
+        return -y if y * p <= 1.0 else 0.0
+
+
+@register("loss", "perceptron")
+@parameter
+class PerceptronLoss(MarginLoss):
+    """[−z]₊, which is no upper bound of the 0-1 loss; slope −y at the kink z = 0, so a zero margin is corrected."""
+
+    lipschitz = 1.0
+
+    def value(self, p: float, y: float) -> float:
+        return max(0.0, -y * p)
+
+    def slope(self, p: float, y: float) -> float:
+        return -y if y * p <= 0.0 else 0.0
+
+
+@register("loss", "logistic")
+@parameter
+class Logistic(MarginLoss):
+    """ln(1 + e^{−z}), without overflow for any p; divided by ln 2 it bounds the 0-1 loss."""
+
+    lipschitz = 1.0
+    smooth = 0.25
+
+    def value(self, p: float, y: float) -> float:
+        z = y * p
+        return max(0.0, -z) + math.log1p(math.exp(-abs(z)))
+
+    def slope(self, p: float, y: float) -> float:
+        z = y * p
+        e = math.exp(-abs(z))
+        return -y * (e if z > 0.0 else 1.0) / (1.0 + e)
+
+    def exp_concave(self, low: float, high: float) -> float:
+        return math.exp(-max(abs(low), abs(high)))
+
+    def mixable(self, low: float, high: float) -> float:
+        """1 on any range, when it is the probabilities that are mixed."""
+        return 1.0
+
+
+@register("loss", "squared-hinge")
+@parameter
+class SquaredHinge(MarginLoss):
+    """[1 − z]₊²."""
+
+    smooth = 2.0
+
+    def value(self, p: float, y: float) -> float:
+        short = max(0.0, 1.0 - y * p)
+        return short * short
+
+    def slope(self, p: float, y: float) -> float:
+        return -2.0 * y * max(0.0, 1.0 - y * p)
+
+    def exp_concave(self, low: float, high: float) -> float:
+        return 1.0 / (2.0 * (1.0 + max(abs(low), abs(high))) ** 2)
+
+
+@register("loss", "linear")
+@parameter
+class Linear(Loss):
+    """y·p: the label is the slope g itself (online linear optimisation, experts, games)."""
+
+    nonnegative = False
+
+    def value(self, p: float, y: float) -> float:
+        return y * p
+
+    def slope(self, p: float, y: float) -> float:
+        return y
+
+
+@register("loss", "zero-one")
+@parameter
+class ZeroOne(MarginLoss):
+    """1{z ≤ 0}: for evaluation only, because it is not convex and has no useful slope."""
+
+    convex = False
+
+    def value(self, p: float, y: float) -> float:
+        return 1.0 if y * p <= 0.0 else 0.0
+
+
+@register("loss", "huber")
+@parameter
+class Huber(Loss):
+    """½(p − y)² where |p − y| ≤ δ, and δ(|p − y| − δ/2) beyond."""
+
+    delta: float = 1.0
+    smooth = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.delta < math.inf:
+            raise SettingsError(f"Huber: delta must be positive and finite, not {self.delta}.")
+
+    @property
+    def lipschitz(self) -> float:
+        return self.delta
+
+    def value(self, p: float, y: float) -> float:
+        r = abs(p - y)
+        return 0.5 * r * r if r <= self.delta else self.delta * (r - 0.5 * self.delta)
+
+    def slope(self, p: float, y: float) -> float:
+        return min(self.delta, max(-self.delta, p - y))
+
+    def exp_concave(self, low: float, high: float) -> float | None:
+        return 1.0 / (high - low) ** 2 if high - low <= self.delta else None
+
+
+@register("loss", "quantile")
+@parameter
+class Quantile(Loss):
+    """τ(y − p) below the label and (1 − τ)(p − y) above, minimal at the τ-quantile; slope 0 at p = y."""
+
+    tau: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.tau < 1.0:
+            raise SettingsError(f"Quantile: tau must lie between 0 and 1, not be {self.tau}.")
+
+    @property
+    def lipschitz(self) -> float:
+        return max(self.tau, 1.0 - self.tau)
+
+    def value(self, p: float, y: float) -> float:
+        return self.tau * (y - p) if p < y else (1.0 - self.tau) * (p - y)
+
+    def slope(self, p: float, y: float) -> float:
+        if p < y:
+            return -self.tau
+        return 1.0 - self.tau if p > y else 0.0
+
+
+@register("loss", "epsilon-insensitive")
+@parameter
+class EpsilonInsensitive(Loss):
+    """[|p − y| − ε]₊; slope 0 at the kinks |p − y| = ε."""
+
+    epsilon: float = 0.1
+    lipschitz = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.epsilon < math.inf:
+            raise SettingsError(f"EpsilonInsensitive: epsilon must be ≥ 0 and finite, not {self.epsilon}.")
+
+    def value(self, p: float, y: float) -> float:
+        return max(0.0, abs(p - y) - self.epsilon)
+
+    def slope(self, p: float, y: float) -> float:
+        r = p - y
+        if abs(r) <= self.epsilon:
+            return 0.0
+        return 1.0 if r > 0.0 else -1.0
+
+
+@register("loss", "poisson")
+@parameter
+class Poisson(CountLoss):
+    """e^p − y·p, for counts y whose mean is e^p."""
+
+    nonnegative = False
+
+    def value(self, p: float, y: float) -> float:
+        return float(np.exp(p)) - y * p
+
+    def slope(self, p: float, y: float) -> float:
+        return float(np.exp(p)) - y
+
+
+@parameter
+class Regularised:
+    """ℓ(p, y) + (λ/2)‖w‖², λ-strongly convex in w; the SVM of the notes is hinge and this.
+
+    A learner takes it apart: the loss scores predictions, the regulariser shrinks the point.
+    """
+
+    loss: Any
+    lambda_: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.lambda_ < math.inf:
+            raise SettingsError(f"Regularised: lambda_ must be positive and finite, not {self.lambda_}.")
+
+
+@parameter
+class Indicator:
+    """0 on a set, +∞ outside: how the notes write a constraint inside a loss. A function of the point, not of p.
+
+    >>> import rue
+    >>> rue.Indicator(rue.Ball(1)).value([0.6, 0.8]), rue.Indicator(rue.Ball(1)).value([1.0, 1.0])
+    (0.0, inf)
+    """
+
+    domain: Any
+
+    def value(self, w: Any, /) -> float:
+        return 0.0 if self.domain.contains(w) else math.inf
+
+
+def require_convex(loss: Loss) -> None:
+    """Refuse, with the counterexample, a loss that is not convex in p or whose slope is no subgradient.
+
+    Looks at 61 predictions from −30 to 30, at random ones, and at labels the loss accepts; a few milliseconds.
+    """
+    name = type(loss).__name__
+    rng = np.random.default_rng(1)
+    grid = [float(p) for p in np.concatenate([np.arange(-30.0, 31.0), rng.normal(0.0, 3.0, 40)])]
+    labels = [y for y in (-1.0, 1.0, 0.0, 3.0, 0.37, -2.6) if loss.accepts(y)]
+    if not labels:
+        raise SettingsError(f"{name}: accepts() refuses every label tried; it must accept some number.")
+    for y in labels:
+        try:
+            value = {p: float(loss.value(p, y)) for p in grid}
+            slope = {p: float(loss.slope(p, y)) for p in grid}
+        except (ArithmeticError, NotImplementedError, TypeError, ValueError) as error:
+            raise SettingsError(f"{name}: value(p, y) and slope(p, y) must be numbers; {error!r} at y = {y}.") from error
+        if any(math.isnan(v) for v in [*value.values(), *slope.values()]):
+            raise SettingsError(f"{name}: value or slope is NaN for a prediction between −30 and 30 at y = {y}.")
+        for p in grid:
+            for q in grid:
+                line = value[p] + slope[p] * (q - p)
+                slack = 1e-9 * (1.0 + abs(value[p]) + abs(value[q]) + abs(slope[p] * (q - p)))
+                if value[q] < line - slack:
+                    why = "it is not convex" if _bends(loss, p, q, y) else "its slope is not a subgradient of its value"
+                    raise SettingsError(
+                        f"{name}: {why}: at y = {y:g} the tangent at p = {p:g} is {line:g} at p = {q:g}, "
+                        f"above the loss {value[q]:g} there."
+                    )
+
+
+def _bends(loss: Loss, p: float, q: float, y: float) -> bool:
+    """Whether the loss lies above its chord somewhere between p and q, which a convex function never does."""
+    a, b = loss.value(p, y), loss.value(q, y)
+    for share in np.linspace(0.0, 1.0, 33)[1:-1]:
+        chord = (1.0 - share) * a + share * b
+        if loss.value((1.0 - share) * p + share * q, y) > chord + 1e-9 * (1.0 + abs(a) + abs(b)):
+            return True
+    return False
