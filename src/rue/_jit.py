@@ -39,13 +39,16 @@ from numba.extending import overload
 
 from rue.errors import SettingsError
 
-__all__ = ["Kernel", "Vector", "cache_folder", "foreign", "kernel", "parameter", "plain", "twin", "values"]
+__all__ = ["Kernel", "Strided", "Vector", "cache_folder", "foreign", "kernel", "parameter", "plain", "twin", "values"]
 
 Vector = Annotated[Any, "vector"]
 """A field that holds numbers: whatever is given becomes a read-only float64 array."""
 
 C = TypeVar("C")
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+# Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
+# not these, which go over the whole point, where a call costs nothing and inlining doubles the time to compile.
+_CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget"})
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.
@@ -193,9 +196,11 @@ def _bridge(name: str, method: FunctionType) -> None:
     scope: dict[str, Any] = {"owners": _owners}
     exec(f"def bridge({arguments}):\n    return owners[{receiver}.instance_class].{name}", scope)
     bridge = scope["bridge"]
-    template = templates.make_overload_attribute_template(types.BaseNamedTuple, name, bridge, base=_Method, strict=False)
+    template = templates.make_overload_attribute_template(
+        types.BaseNamedTuple, name, bridge, base=_Method, strict=False
+    )
     templates.infer_getattr(template)
-    overload(bridge, strict=False, jit_options=_OPTIONS)(bridge)
+    overload(bridge, strict=False, jit_options={**_OPTIONS, "forceinline": name not in _CALLED})(bridge)
 
 
 # Kernels.
@@ -259,10 +264,19 @@ def _untwin(arg: Any) -> Any:
     return fresh
 
 
+class Strided:
+    """Stands for an array of any stride in `Kernel.resolve`."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
 def _typeof(arg: Any) -> Any:
     """Numba's type, with read-only arrays counted as ordinary ones: kernels never write to what they are lent."""
     if isinstance(arg, tuple):
         return types.NamedTuple([_typeof(field) for field in arg], type(arg))
+    if isinstance(arg, Strided):
+        return _typeof(arg.array).copy(layout="A")
     found = numba.typeof(arg)
     if isinstance(found, types.Array) and not found.mutable:
         return found.copy(readonly=False)

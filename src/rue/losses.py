@@ -375,7 +375,9 @@ def require_convex(loss: Loss) -> None:
             value = {p: float(loss.value(p, y)) for p in grid}
             slope = {p: float(loss.slope(p, y)) for p in grid}
         except (ArithmeticError, NotImplementedError, TypeError, ValueError) as error:
-            raise SettingsError(f"{name}: value(p, y) and slope(p, y) must be numbers; {error!r} at y = {y}.") from error
+            raise SettingsError(
+                f"{name}: value(p, y) and slope(p, y) must be numbers; {error!r} at y = {y}."
+            ) from error
         if any(math.isnan(v) for v in [*value.values(), *slope.values()]):
             raise SettingsError(f"{name}: value or slope is NaN for a prediction between −30 and 30 at y = {y}.")
         for p in grid:

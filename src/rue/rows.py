@@ -1,7 +1,7 @@
 """One example, sparse or dense, behind the same few words, so that every algorithm is written once.
 
 A row knows `dot`, `add` and `square`; an algorithm that works coordinate by coordinate loops over
-`range(row.lo, row.hi)` and asks for `row.index(k)` and `row.at(k)`. With an intercept, coordinate 0 of every point
+`range(row.lo, row.hi)` and asks for `row.place(k)` and `row.at(k)`. With an intercept, coordinate 0 of every point
 is the intercept's and its feature is 1; the features then start at coordinate 1 (`shift` is 1, otherwise 0).
 
 Sums run in four lanes in a fixed order, so that the bits do not depend on how the stream was cut into blocks.
@@ -33,7 +33,7 @@ class SparseRow(NamedTuple):
     hi: Any
     shift: Any
 
-    def index(self, k: Any) -> Any:
+    def place(self, k: Any) -> Any:
         return self.indices[k] + self.shift
 
     def at(self, k: Any) -> Any:
@@ -83,17 +83,17 @@ class SparseRow(NamedTuple):
             k += _1
         return (a + b) + (c + e)
 
-    def finite(self) -> bool:
+    def finite(self) -> Any:
         for k in range(self.lo, self.hi):
             if not math.isfinite(self.values[k]):
                 return False
         return True
 
-    def fits(self, size: Any) -> bool:
+    def fits(self, size: Any) -> Any:
         """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
         return self.hi <= self.lo or self.indices[self.hi - _1] + self.shift < size
 
-    def ordered(self) -> bool:
+    def ordered(self) -> Any:
         """Whether indices increase strictly; no early exit, so that it is a few vector instructions."""
         good = True
         for k in range(self.lo + _1, self.hi):
@@ -110,7 +110,7 @@ class DenseRow(NamedTuple):
     hi: Any
     shift: Any
 
-    def index(self, k: Any) -> Any:
+    def place(self, k: Any) -> Any:
         return k - self.lo + self.shift
 
     def at(self, k: Any) -> Any:
@@ -162,16 +162,16 @@ class DenseRow(NamedTuple):
             k += _1
         return (a + b) + (c + e)
 
-    def finite(self) -> bool:
+    def finite(self) -> Any:
         for k in range(self.lo, self.hi):
             if not math.isfinite(self.values[k]):
                 return False
         return True
 
-    def fits(self, size: Any) -> bool:
+    def fits(self, size: Any) -> Any:
         return self.hi - self.lo + self.shift <= size
 
-    def ordered(self) -> bool:
+    def ordered(self) -> Any:
         return True
 
 
@@ -184,12 +184,14 @@ class SparseRows(NamedTuple):
     values: Any
     shift: Any
 
-    def sound(self, i: Any) -> bool:
+    def sound(self, i: Any) -> Any:
         """Whether row i's place in the arrays makes sense."""
         return 0 <= self.indptr[i] <= self.indptr[i + 1] <= self.indices.size
 
     def row(self, i: Any) -> SparseRow:
-        return SparseRow(self.indices, self.values, np.uint64(self.indptr[i]), np.uint64(self.indptr[i + 1]), self.shift)
+        return SparseRow(
+            self.indices, self.values, np.uint64(self.indptr[i]), np.uint64(self.indptr[i + 1]), self.shift
+        )
 
 
 @values
@@ -200,7 +202,7 @@ class DenseRows(NamedTuple):
     width: Any
     shift: Any
 
-    def sound(self, i: Any) -> bool:
+    def sound(self, i: Any) -> Any:
         return True
 
     def row(self, i: Any) -> DenseRow:

@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 class Step:
     """What a step offers; your own needs `eta`, positive and non-increasing in t."""
 
-    def eta(self, t: float, seen: Any) -> float:
+    def eta(self, t: float, seen: Any) -> Any:
         raise NotImplementedError
 
     def watches(self) -> bool:
@@ -67,7 +67,7 @@ class Fixed(Step):
     def __post_init__(self) -> None:
         _require_positive(self)
 
-    def eta(self, t: float, seen: Any) -> float:
+    def eta(self, t: float, seen: Any) -> Any:
         return self.value
 
 
@@ -81,7 +81,7 @@ class Sqrt(Step):
     def __post_init__(self) -> None:
         _require_positive(self)
 
-    def eta(self, t: float, seen: Any) -> float:
+    def eta(self, t: float, seen: Any) -> Any:
         return self.value / math.sqrt(t)
 
 
@@ -95,7 +95,7 @@ class Strong(Step):
     def __post_init__(self) -> None:
         _require_positive(self)
 
-    def eta(self, t: float, seen: Any) -> float:
+    def eta(self, t: float, seen: Any) -> Any:
         return 1.0 / (self.sigma * seen.mass)
 
 
@@ -114,8 +114,8 @@ class Sequence(Step):
         if self.values.size == 0 or not all(0.0 < value < math.inf for value in self.values):
             raise SettingsError("Sequence: every step must be positive and finite, and there must be one at least.")
 
-    def eta(self, t: float, seen: Any) -> float:
-        return self.values[min(int(t), self.values.size) - 1]  # type: ignore[no-any-return]
+    def eta(self, t: float, seen: Any) -> Any:
+        return self.values[min(int(t), self.values.size) - 1]
 
 
 @register("step", "adaptive")
@@ -131,7 +131,7 @@ class Adaptive(Step):
         if not 0.0 < self.factor < math.inf or not 0.0 <= self.diameter < math.inf:
             raise SettingsError("Adaptive: factor must be positive and finite, diameter ≥ 0 and finite.")
 
-    def eta(self, t: float, seen: Any) -> float:
+    def eta(self, t: float, seen: Any) -> Any:
         if seen.gradients == 0.0:
             return 0.0
         return self.factor * self.diameter / math.sqrt(2.0) / math.sqrt(seen.gradients)
@@ -161,7 +161,7 @@ class Derived(Step):
     power: int
     T: float = 0.0
 
-    def eta(self, t: float, seen: Any) -> float:
+    def eta(self, t: float, seen: Any) -> Any:
         if seen.largest == 0.0:
             return 0.0
         return self.scale / (self.gradient * seen.largest * math.sqrt(self.T if self.T > 0.0 else t))
@@ -200,7 +200,13 @@ class Horizon(Step):
         length = domain.diameter(d) / (2.0 if ball else 1.0)
         name = "U" if ball else "D"
         return _over_gradients(
-            loss, domain, self, length, self.T, f"step {name}/(G√T) with {name} = {length:g}, T = {self.T:g}", "(A9, B5)"
+            loss,
+            domain,
+            self,
+            length,
+            self.T,
+            f"step {name}/(G√T) with {name} = {length:g}, T = {self.T:g}",
+            "(A9, B5)",
         )
 
 
@@ -223,7 +229,9 @@ class Theory(Step):
 
     def resolve(self, loss: Loss, domain: Domain, lambda_: float, d: int) -> tuple[Step, str]:
         if lambda_ > 0.0:
-            return Strong(lambda_), f"step 1/(σt) with σ = λ = {lambda_:g}, because the rounds are strongly convex (A4, B8)"
+            return Strong(
+                lambda_
+            ), f"step 1/(σt) with σ = λ = {lambda_:g}, because the rounds are strongly convex (A4, B8)"
         if not (self.G or _gradient_bound(loss, domain)):
             step, words = Adaptive().resolve(loss, domain, lambda_, d)
             return step, f"{words}; {_name(loss)} on this domain gives no bound G"

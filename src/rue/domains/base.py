@@ -41,7 +41,7 @@ class Domain:
         """The number of coordinates, when the set fixes it."""
         return None
 
-    def onto(self, w: Any, scratch: Any) -> float:
+    def onto(self, w: Any, scratch: Any) -> Any:
         raise NotImplementedError
 
     def support(self, v: Any) -> float:

@@ -21,10 +21,10 @@ _SWEEPS = 5000
 class _End:
     """The empty list of sets."""
 
-    def sweep(self, w: Any, scratch: Any, i: int) -> float:
+    def sweep(self, w: Any, scratch: Any, i: int) -> Any:
         return 0.0
 
-    def farthest(self, w: Any, scratch: Any) -> float:
+    def farthest(self, w: Any, scratch: Any) -> Any:
         return 0.0
 
 
@@ -35,7 +35,7 @@ class _List:
     head: Any
     tail: Any
 
-    def sweep(self, w: Any, scratch: Any, i: int) -> float:
+    def sweep(self, w: Any, scratch: Any, i: int) -> Any:
         """One sweep: set i's correction lies in row i; returns the squared change of the corrections."""
         correction, before = scratch[i], scratch[scratch.shape[0] - 1]
         for j in range(w.size):
@@ -49,7 +49,7 @@ class _List:
             change += (before[j] - w[j]) * (before[j] - w[j])
         return change + self.tail.sweep(w, scratch, i + 1)
 
-    def farthest(self, w: Any, scratch: Any) -> float:
+    def farthest(self, w: Any, scratch: Any) -> Any:
         """The largest distance from w to any of the sets."""
         copy = scratch[scratch.shape[0] - 1]
         for j in range(w.size):
@@ -116,7 +116,7 @@ class Intersection(Domain):
     def dimension(self) -> int | None:
         return next((member.dimension for member in self.members if member.dimension is not None), None)
 
-    def onto(self, w: Any, scratch: Any) -> float:
+    def onto(self, w: Any, scratch: Any) -> Any:
         size = 0.0
         for i in range(scratch.shape[0]):
             for j in range(w.size):

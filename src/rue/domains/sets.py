@@ -55,11 +55,11 @@ class Ball(Domain):
 
     @property
     def grows(self) -> bool:  # type: ignore[override]  # an off-centre ball has a fixed width
-        return self.centre.size == 0
+        return not self.centre.size
 
     @property
     def dimension(self) -> int | None:
-        return self.centre.size or None
+        return int(self.centre.size) or None
 
     def onto(self, w: Any, scratch: Any) -> float:
         c = self.centre
@@ -130,7 +130,9 @@ class Box(Domain):
 
     def __repr__(self) -> str:
         sides = [x.item() if x.size == 1 else x.tolist() for x in (self.lower, self.upper)]
-        return f"Box(lower={sides[0]}, upper={sides[1]}{f', coordinates={self.coordinates}' if self.coordinates else ''})"
+        return (
+            f"Box(lower={sides[0]}, upper={sides[1]}{f', coordinates={self.coordinates}' if self.coordinates else ''})"
+        )
 
     @property
     def bounded(self) -> bool:

@@ -48,7 +48,7 @@ class Table(NamedTuple):
         for k in range(row.lo, row.hi):
             x = row.at(k)
             if x != 0.0:
-                j = row.index(k)
+                j = row.place(k)
                 p += self.table[j, W] * (x / self.scale(j, x))
         return p
 
@@ -57,7 +57,7 @@ class Table(NamedTuple):
         for k in range(row.lo, row.hi):
             x = row.at(k)
             if x != 0.0:
-                p += self.average_weight(row.index(k)) * x
+                p += self.average_weight(row.place(k)) * x
         return p
 
     def average_weight(self, j: Any) -> Any:
@@ -111,7 +111,7 @@ class DiagonalRule:
         for k in range(row.lo, row.hi):
             x = row.at(k)
             if x != 0.0:
-                self.touch(point, row.index(k), x, g, before)
+                self.touch(point, row.place(k), x, g, before)
         return p, slope, True
 
     def touch(self, point: Any, j: Any, x: Any, g: Any, before: Any) -> None:

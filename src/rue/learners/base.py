@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
+from numpy import ndarray
 
-from rue._jit import twin
+from rue._jit import Strided, twin
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import loop
 from rue.learners.intake import Names, dense_row, sparse_row
@@ -69,12 +71,13 @@ class Learner:
 
     def _ready(self) -> None:
         """What is derived from the state and never stored: compiled entry points and the kernels' view of the rule."""
-        self._shift = np.uint64(self.intercept)
         self._rule_twin = twin(self._rule)
         self._learn_dense: Any = None
         self._learn_sparse: Any = None
         self._predict_dense: Any = None
         self._predict_sparse: Any = None
+        self._shape: tuple[int] | None = None
+        self._run_rows: dict[tuple[type, type], Any] = {}
 
     # What it is.
 
@@ -148,36 +151,39 @@ class Learner:
 
         x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row.
         """
-        if type(x) is np.ndarray and x.dtype is _FLOAT64 and x.ndim == 1 and x.flags.c_contiguous and not average:
-            if x.shape[0] == self.d and self._predict_dense is not None:
-                p: float = self._predict_dense(self._point, x, self._shift, False)
-                if math.isfinite(p):
+        if not average:
+            if type(x) is ndarray:
+                if x.shape == self._shape and x.dtype is _FLOAT64:
+                    p: float = self._predict_dense(self._point, x, self.intercept, False)
+                    if isfinite(p):
+                        return p
+            elif type(x) is dict and tuple(x) == self.names.keys and self._predict_sparse is not None:
+                names = self.names.pack(x)
+                p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
+                if isfinite(p):
                     return p
-        elif type(x) is dict and self._predict_sparse is not None and not average:
-            indices, values = self.names.known(x)
-            p = self._predict_sparse(self._point, indices, values, self._shift, False)
-            if math.isfinite(p):
-                return p
         return self._predict_any(x, average)
 
     def update(self, x: Any, y: float, weight: float = 1.0) -> None:
         """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing."""
-        if type(x) is np.ndarray and x.dtype is _FLOAT64 and x.ndim == 1 and x.flags.c_contiguous:
-            if x.shape[0] == self.d and self._learn_dense is not None:
-                try:
-                    status = self._learn_dense(self._rule_twin, self._point, x, self._shift, y, weight)
-                except TypeError as error:
-                    raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
-                if status > loop.REFUSED:
-                    raise DataError(self._why(status, x, y, weight))
-                return
-        self._update_any(x, y, weight)
-
-    def _update_any(self, x: Any, y: Any, weight: Any) -> None:
         try:
-            y, weight = float(y), float(weight)
-        except (TypeError, ValueError) as error:
+            if type(x) is ndarray and x.shape == self._shape and x.dtype is _FLOAT64:
+                status = self._learn_dense(self._rule_twin, self._point, x, self.intercept, y, weight)
+            elif type(x) is dict and tuple(x) == self.names.keys and self._learn_sparse is not None:
+                names = self.names.pack(x)
+                status = self._learn_sparse(
+                    self._rule_twin, self._point, names.indices, names.values, self.intercept, y, weight
+                )
+            else:
+                status = self._update_any(x, y, weight)
+        except TypeError as error:
             raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
+        if status > loop.REFUSED:
+            raise DataError(self._why(status, x, y, weight))
+
+    def _update_any(self, x: Any, y: Any, weight: Any) -> int:
+        """Any form of example; afterwards the fast path above takes the next one like it."""
+        numbers = float(y), float(weight)
         if isinstance(x, Mapping):
             if not self.names.places and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
@@ -186,29 +192,26 @@ class Learner:
         else:
             pair = sparse_row(x)
             width = 0 if pair is None or not pair[0].size else int(pair[0][-1]) + 1
+        status: int
         if pair is None:
             row = dense_row(x)
             self._widen(row.size, exact=True)
-            if self._learn_dense is None:
-                self._learn_dense = loop.learn_dense.resolve(self._rule, self._point, row, self._shift, 1.0, 1.0)
-            status = self._learn_dense(self._rule_twin, self._point, row, self._shift, y, weight)
-            pair = np.arange(row.size), row
+            self._resolve_dense(row)
+            status = self._learn_dense(self._rule_twin, self._point, row, self.intercept, *numbers)
         else:
             self._widen(width)
-            if self._learn_sparse is None:
-                self._learn_sparse = loop.learn_sparse.resolve(self._rule, self._point, *pair, self._shift, 1.0, 1.0)
-            status = self._learn_sparse(self._rule_twin, self._point, *pair, self._shift, y, weight)
-        if status > loop.REFUSED:
-            raise DataError(self._why(status, pair[1], y, weight))
+            self._resolve_sparse(*pair)
+            status = self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, *numbers)
+        return status
 
     def _predict_any(self, x: Any, average: bool) -> float:
         if average and not self.algorithm.averaging:
             raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
         pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
         row = dense_row(x) if pair is None else None
-        values = row if pair is None else pair[1]
+        values: Any = row if pair is None else pair[1]
         if not np.isfinite(values).all():
-            raise DataError(self._why(loop.BAD_FEATURE, values, 1.0, 1.0))
+            raise DataError(self._why(loop.BAD_FEATURE, x, 1.0, 1.0))
         if row is not None and self._point is not None and row.size != self.d:
             raise DataError(f"the example has {row.size} features, but the learner has {self.d}.")
         if self._point is None:  # nothing learnt yet: a fresh copy that knows its width answers
@@ -217,15 +220,26 @@ class Learner:
             return fresh._predict_any(x, average)
         average = average and self._point.memory[TOTAL] > 0.0
         if row is not None:
-            if self._predict_dense is None:
-                self._predict_dense = loop.predict_dense.resolve(self._point, row, self._shift, False)
-            return float(self._predict_dense(self._point, row, self._shift, average))
+            self._resolve_dense(row)
+            return float(self._predict_dense(self._point, row, self.intercept, average))
         assert pair is not None
         inside = pair[0] < self.d  # features never seen have weight 0
-        indices, values = pair if inside.all() else (pair[0][inside], pair[1][inside])
-        if self._predict_sparse is None:
-            self._predict_sparse = loop.predict_sparse.resolve(self._point, indices, values, self._shift, False)
-        return float(self._predict_sparse(self._point, indices, values, self._shift, average))
+        pair = pair if inside.all() else (pair[0][inside], pair[1][inside])
+        self._resolve_sparse(*pair)
+        return float(self._predict_sparse(self._point, *pair, self.intercept, average))
+
+    def _resolve_dense(self, row: Any) -> None:
+        if self._learn_dense is None:
+            row = Strided(row)
+            self._learn_dense = loop.learn_dense.resolve(self._rule, self._point, row, self.intercept, 1.0, 1.0)
+            self._predict_dense = loop.predict_dense.resolve(self._point, row, self.intercept, False)
+            self._shape = (self.d,)
+
+    def _resolve_sparse(self, indices: Any, values: Any) -> None:
+        if self._learn_sparse is None:
+            rule, point, intercept = self._rule, self._point, self.intercept
+            self._learn_sparse = loop.learn_sparse.resolve(rule, point, indices, values, intercept, 1.0, 1.0)
+            self._predict_sparse = loop.predict_sparse.resolve(point, indices, values, intercept, False)
 
     # Many examples.
 
@@ -235,15 +249,19 @@ class Learner:
         X is an array, a scipy sparse matrix, or a stream of blocks. A refused example gets NaN. An unusable one stops
         with `BadExample`; those before it have been learnt.
         """
-        parts, before = [], 0
+        outs: list[Any] = []
+        whole = np.empty(X.shape[0]) if hasattr(X, "shape") else None
+        before = 0
         for block in blocks(X, y, weights):
-            part = np.empty(len(block))
-            end, why = self.run_block(block, Silent(0), part, 0)
+            out = np.empty(len(block)) if whole is None else whole[before : before + len(block)]
+            end, why = self.run_block(block, Silent(0), out, 0)
             if why:
                 raise BadExample(before + end, why)
-            parts.append(part)
+            outs.append(out)
             before += len(block)
-        return np.concatenate(parts) if parts else np.empty(0)
+        if whole is not None:
+            return whole
+        return np.concatenate(outs) if outs else np.empty(0)
 
     def run_block(self, block: Block, ledger: Ledger | Silent, out: Any, begin: int) -> tuple[int, str]:
         """Learn a block from row `begin` on; the row it stopped at and why, or its length and "".
@@ -255,15 +273,19 @@ class Learner:
         for attempt in (block, None):
             attempt = attempt or block.in_order()
             rows = attempt.rows(self.intercept)
-            end, status = loop.run_rows(self._rule, self._point, ledger, rows, y, weights, out, begin)
+            args = self._point, ledger, rows, y, weights, out, begin
+            kinds = type(ledger), type(rows)
+            if kinds not in self._run_rows:
+                self._run_rows[kinds] = loop.run_rows.resolve(self._rule, *args)
+            end, status = self._run_rows[kinds](self._rule_twin, *args)
             if status == loop.OK:
                 return end, ""
             if status != loop.UNORDERED:
                 break
             begin = end
         row = rows.row(end) if status != loop.BROKEN else None
-        values = np.empty(0) if row is None else rows.values[int(row.lo) : int(row.hi)]
-        return end, self._why(status, values, y[end], weights[end] if weights.size else 1.0)
+        x = np.empty(0) if row is None else rows.values[int(row.lo) : int(row.hi)]
+        return end, self._why(status, x, y[end], weights[end] if weights.size else 1.0)
 
     def predict_many(self, X: Any, average: bool = False) -> Any:
         """Predictions for many examples by the point as it stands (or by the average), learning nothing."""
@@ -282,7 +304,7 @@ class Learner:
                 rows = block.in_order().rows(self.intercept)
                 end, status = loop.predict_rows(learner._point, rows, use, out, end)
             if status != loop.OK:
-                raise BadExample(before + end, self._why(status, np.array([math.nan]), 1.0, 1.0))
+                raise BadExample(before + end, self._why(status, math.nan, 1.0, 1.0))
             parts.append(out)
             before += len(block)
         return np.concatenate(parts) if parts else np.empty(0)
@@ -314,14 +336,13 @@ class Learner:
         self._rule, self._point = self.algorithm.start(self.coordinates)
         self._ready()
 
-    def _why(self, status: int, values: Any, y: Any, weight: Any) -> str:
+    def _why(self, status: int, x: Any, y: Any, weight: Any) -> str:
         if status == loop.BAD_LABEL:
             return f"the label {y!r} is not {self.loss.labels}, which {self.loss!r} needs."
         if status == loop.BAD_WEIGHT:
             return f"the weight {weight!r} is not a finite number ≥ 0."
         if status == loop.BAD_FEATURE:
-            bad = values[~np.isfinite(values)]
-            return f"a feature is {bad[0] if bad.size else math.nan}: features must be finite numbers."
+            return f"a feature is {_not_finite(x)}: features must be finite numbers."
         if status == loop.UNORDERED:
             return "a feature appears more than once: add up its values first (scipy: X.sum_duplicates())."
         if status == loop.TOO_WIDE:
@@ -344,9 +365,7 @@ class Learner:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Learner):
             return NotImplemented
-        mine, theirs = (
-            (a.algorithm, a.intercept, a.d, a.names.places, a.t, *a._parts()) for a in (self, other)
-        )
+        mine, theirs = ((a.algorithm, a.intercept, a.d, a.names.places, a.t, *a._parts()) for a in (self, other))
         return mine == theirs
 
     __hash__ = None  # type: ignore[assignment]  # its state changes
@@ -361,3 +380,11 @@ class Learner:
                 used = field if name == "memory" else field[: self.coordinates]
                 parts.append(used.tobytes())
         return parts
+
+
+def _not_finite(x: Any) -> float:
+    """The first number of an example, in whatever form, that is not finite."""
+    values = x.values() if isinstance(x, Mapping) else getattr(x, "data", x[1] if isinstance(x, tuple) else x)
+    numbers = np.asarray(list(values) if isinstance(x, Mapping) else values, dtype=np.float64).reshape(-1)
+    bad = numbers[~np.isfinite(numbers)]
+    return float(bad[0]) if bad.size else math.nan

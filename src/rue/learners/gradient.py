@@ -181,9 +181,7 @@ def OGD(
 
 
 @register("learner", "perceptron")
-def Perceptron(
-    eta: float = 1.0, *, average: Any = "none", intercept: bool = True, d: int | None = None
-) -> Learner:
+def Perceptron(eta: float = 1.0, *, average: Any = "none", intercept: bool = True, d: int | None = None) -> Learner:
     """Rosenblatt's Perceptron (A1): w ← w + η·y·x after every mistake; a zero margin is a mistake.
 
     It is gradient descent on the perceptron loss with a fixed step; its predictions do not depend on η.

@@ -73,45 +73,47 @@ class Names:
         self._forget()
 
     def _forget(self) -> None:
-        self._keys: tuple[Hashable, ...] | None = None
-        self._indices: Any = None
-        self._values: Any = None
+        self.keys: tuple[Hashable, ...] | None = None
+        self.indices: Any = None
+        self.values: Any = None
+        self._unsorted: Any = None
         self._order: Any = None
-        self._pack: Any = None
+        self._write: Any = None
 
     def row(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
         """Indices and values of an example; new names get new indices. The arrays serve until the next call."""
-        keys = tuple(x)
-        if keys != self._keys:
-            self._remember(keys)
+        if tuple(x) != self.keys:
+            self._remember(tuple(x))
+        self.pack(x)
+        return self.indices, self.values
+
+    def pack(self, x: Mapping[Any, Any]) -> Names:
+        """Write the values of an example that has exactly the names of `keys`, in that order, into `values`."""
         try:
-            self._pack(self._values, 0, *x.values())
+            self._write(self._unsorted, 0, *x.values())
         except struct.error as error:
-            name, value = next((n, v) for n, v in x.items() if not _is_number(v))
-            raise DataError(f"feature {name!r} is {value!r}: features must be numbers.") from error
-        if self._order is None:
-            return self._indices, self._values
-        return self._indices, self._values[self._order]
+            raise DataError(_not_a_number(x)) from error
+        if self._order is not None:
+            np.take(self._unsorted, self._order, out=self.values)
+        return self
 
     def known(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
-        """The same without learning names: unknown ones have weight 0, so they are left out."""
-        if tuple(x) == self._keys:
-            return self.row(x)
-        found = sorted((self.places[name], value) for name, value in x.items() if name in self.places)
-        for name, value in x.items():
-            if not _is_number(value):
-                raise DataError(f"feature {name!r} is {value!r}: features must be numbers.")
-        return np.array([j for j, _ in found], dtype=np.uint32), np.array([float(v) for _, v in found])
+        """Indices and values without learning names: unknown ones have weight 0, so they are left out."""
+        if not all(map(_is_number, x.values())):
+            raise DataError(_not_a_number(x))
+        found = sorted((self.places[name], float(value)) for name, value in x.items() if name in self.places)
+        return np.array([j for j, _ in found], dtype=np.uint32), np.array([value for _, value in found])
 
     def _remember(self, keys: tuple[Hashable, ...]) -> None:
         places = self.places
         indices = np.array([places.setdefault(name, len(places)) for name in keys], dtype=np.uint32)
         increasing = bool((indices[1:] > indices[:-1]).all())
         self._order = None if increasing else np.argsort(indices)
-        self._keys = keys
-        self._indices = indices if increasing else indices[self._order]
-        self._values = np.empty(len(keys))
-        self._pack = struct.Struct(f"{len(keys)}d").pack_into
+        self.keys = keys
+        self.indices = indices if increasing else indices[self._order]
+        self._unsorted = np.empty(len(keys))
+        self.values = self._unsorted if increasing else np.empty(len(keys))
+        self._write = struct.Struct(f"{len(keys)}d").pack_into
 
     def __getstate__(self) -> tuple[Hashable, ...]:
         return (None, *self.places)  # never empty: pickle drops a state that is
@@ -119,6 +121,11 @@ class Names:
     def __setstate__(self, state: tuple[Hashable, ...]) -> None:
         self.places = {name: place for place, name in enumerate(state[1:])}
         self._forget()
+
+
+def _not_a_number(x: Mapping[Any, Any]) -> str:
+    name, value = next((name, value) for name, value in x.items() if not _is_number(value))
+    return f"feature {name!r} is {value!r}: features must be numbers."
 
 
 def _is_number(value: Any) -> bool:

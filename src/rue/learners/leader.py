@@ -58,7 +58,9 @@ class LinearLeaderRule:
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         p = point.dot(row)
         slope = self.loss.slope(p, y)
-        if not math.isfinite(p + slope + slope * p) or not math.isfinite(weight * slope * (weight * slope * row.square())):
+        if not math.isfinite(p + slope + slope * p) or not math.isfinite(
+            weight * slope * (weight * slope * row.square())
+        ):
             return p, slope, False
         row.add(weight * slope, point.theta)
         self.domain.lowest(point.theta, point.w)

@@ -101,18 +101,18 @@ def predict_rows(point: Any, rows: Any, average: Any, out: Any, begin: Any) -> A
 
 
 @kernel
-def learn_dense(rule: Any, point: Any, x: Any, shift: Any, y: Any, weight: Any) -> Any:
+def learn_dense(rule: Any, point: Any, x: Any, intercept: Any, y: Any, weight: Any) -> Any:
     """Learn one dense row; returns what became of it."""
-    row = DenseRow(x, _0, np.uint64(x.size), shift)
+    row = DenseRow(x, _0, np.uint64(x.size), np.uint64(intercept))
     if not row.fits(np.uint64(point.size())):
         return TOO_WIDE
     return Lesson(rule).give(point, row, y, weight)[2]
 
 
 @kernel
-def learn_sparse(rule: Any, point: Any, indices: Any, values: Any, shift: Any, y: Any, weight: Any) -> Any:
+def learn_sparse(rule: Any, point: Any, indices: Any, values: Any, intercept: Any, y: Any, weight: Any) -> Any:
     """Learn one sparse row; returns what became of it."""
-    row = SparseRow(indices, values, _0, np.uint64(indices.size), shift)
+    row = SparseRow(indices, values, _0, np.uint64(indices.size), np.uint64(intercept))
     if not row.ordered():
         return UNORDERED
     if not row.fits(np.uint64(point.size())):
@@ -121,18 +121,18 @@ def learn_sparse(rule: Any, point: Any, indices: Any, values: Any, shift: Any, y
 
 
 @kernel
-def predict_dense(point: Any, x: Any, shift: Any, average: Any) -> Any:
+def predict_dense(point: Any, x: Any, intercept: Any, average: Any) -> Any:
     """The prediction for one dense row; NaN also when it does not fit."""
-    row = DenseRow(x, _0, np.uint64(x.size), shift)
+    row = DenseRow(x, _0, np.uint64(x.size), np.uint64(intercept))
     if not row.fits(np.uint64(point.size())):
         return math.nan
     return point.average_dot(row) if average else point.dot(row)
 
 
 @kernel
-def predict_sparse(point: Any, indices: Any, values: Any, shift: Any, average: Any) -> Any:
+def predict_sparse(point: Any, indices: Any, values: Any, intercept: Any, average: Any) -> Any:
     """The prediction for one sparse row; NaN also when it does not fit."""
-    row = SparseRow(indices, values, _0, np.uint64(indices.size), shift)
+    row = SparseRow(indices, values, _0, np.uint64(indices.size), np.uint64(intercept))
     if not (row.ordered() and row.fits(np.uint64(point.size()))):
         return math.nan
     return point.average_dot(row) if average else point.dot(row)

@@ -170,7 +170,7 @@ class Coordinate(NamedTuple):
         if row.shift > _0:
             self.nudge(domain, _0, a)
         for k in range(row.lo, row.hi):
-            self.nudge(domain, row.index(k), a * row.at(k))
+            self.nudge(domain, row.place(k), a * row.at(k))
         return True
 
     def nudge(self, domain: Any, j: Any, amount: Any) -> None:

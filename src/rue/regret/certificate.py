@@ -98,7 +98,15 @@ def certify(
         labels, column = block.labels(), block.column_of_weights()
         end, _ = keep_accounts(made, book, block.rows(intercept), labels, column, part, 0)
         if end < len(block):
-            end, _ = keep_accounts(made, book, block.in_order().rows(intercept) if block.sparse else block.rows(intercept), labels, column, part, end)
+            end, _ = keep_accounts(
+                made,
+                book,
+                block.in_order().rows(intercept) if block.sparse else block.rows(intercept),
+                labels,
+                column,
+                part,
+                end,
+            )
         if end < len(block):
             raise BadExample(
                 before + end,

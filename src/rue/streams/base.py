@@ -54,7 +54,7 @@ class Block:
         return int(self.X.shape[0])
 
     def labels(self) -> Any:
-        """y as float64."""
+        """The labels as float64."""
         if self.y is None:
             raise DataError("there are no labels: give y.")
         return _floats(self.y, "labels")

@@ -11,7 +11,15 @@ from rue.errors import DataError
 
 __all__ = ["Labels"]
 
-_BY_MEANING: list[tuple[Any, Any]] = [(-1.0, 1.0), (0.0, 1.0), ("no", "yes"), ("false", "true"), ("0", "1"), ("-1", "1"), ("-1", "+1")]
+_BY_MEANING: list[tuple[Any, Any]] = [
+    (-1.0, 1.0),
+    (0.0, 1.0),
+    ("no", "yes"),
+    ("false", "true"),
+    ("0", "1"),
+    ("-1", "1"),
+    ("-1", "+1"),
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Speed of rue as ratios against peers, in one process, best of several, compile time apart."""

@@ -1,0 +1,5 @@
+"""`python -m benchmarks` runs everything."""
+
+from benchmarks.engine import main
+
+main()
