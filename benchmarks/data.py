@@ -40,11 +40,12 @@ def text_like(rows: int = 200_000, columns: int = 47_236, words: float = 84.0, s
 
 
 def covtype():
-    """581,012 × 54 dense, columns divided by their largest value so that plain gradient steps make sense; None if absent."""
+    """581,012 × 54 dense, columns divided by their largest value so that plain steps make sense; None if absent."""
     path = SHARED / "covtype.csv.xz"
     if not path.exists():
         return None
-    text = lzma.open(path, "rt").read()
+    with lzma.open(path, "rt") as file:
+        text = file.read()
     header = next(csv.reader(io.StringIO(text[:10_000])))
     target = header.index("lodgepole")
     table = np.loadtxt(io.StringIO(text), delimiter=",", skiprows=1)

@@ -30,12 +30,12 @@ def _bare(indptr, indices, values, w, out):
 
 def _sgd(loss: str, X: Any, y: Any, **more: Any) -> SGDClassifier:
     """scikit-learn's descent with the same loss and step η/√t, no shuffling; it has no ball to project on."""
-    settings = {"learning_rate": "invscaling", "power_t": 0.5, "eta0": 0.5, "alpha": 0.0, "penalty": None, **more}
+    settings = {"learning_rate": "invscaling", "power_t": 0.5, "eta0": 5.0, "alpha": 0.0, "penalty": None, **more}
     return SGDClassifier(loss=loss, shuffle=False, **settings).partial_fit(X, y, classes=[-1.0, 1.0])
 
 
 def _ogd(loss: str, X: Any, y: Any) -> Any:
-    return rue.OGD(loss=loss, domain="ball:100", step="sqrt:0.5").run(X, y)
+    return rue.OGD(loss=loss, domain="ball:100", step="sqrt:5").run(X, y)
 
 
 def passes() -> list[tuple[str, float, str]]:
@@ -51,7 +51,7 @@ def passes() -> list[tuple[str, float, str]]:
         "bare": lambda: _bare(X.indptr, indices, X.data, w, out),
         "rue hinge": lambda: _ogd("hinge", X, y),
         "rue logistic": lambda: _ogd("logistic", X, y),
-        "rue.learn hinge (with D1)": lambda: rue.learn(X, y, learner=rue.OGD("hinge", "ball:100", "sqrt:0.5")),
+        "rue.learn hinge (with D1)": lambda: rue.learn(X, y, learner=rue.OGD("hinge", "ball:100", "sqrt:5")),
         "sgd hinge": lambda: _sgd("hinge", X, y),
         "sgd logistic": lambda: _sgd("log_loss", X, y),
     }

@@ -1,5 +1,6 @@
 """rue: online learning that needs no learning rate and carries a proof of how well it did."""
 
+from rue import checks
 from rue._jit import Vector, parameter
 from rue.domains import (
     Ball,
@@ -48,14 +49,16 @@ from rue.losses import (
     SquaredHinge,
     ZeroOne,
 )
-from rue.regret import Certificate, certify
 from rue.registry import make, names
+from rue.regret import Certificate, certify
 from rue.steps import Adaptive, Fixed, Horizon, Sequence, Sqrt, Step, Strong, Theory
 from rue.streams import Block, Labels, census
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "OGD",
+    "SVM",
     "Absolute",
     "AdaGrad",
     "Adaptive",
@@ -90,7 +93,6 @@ __all__ = [
     "Logistic",
     "Loss",
     "MarginLoss",
-    "OGD",
     "Orthant",
     "Perceptron",
     "PerceptronLoss",
@@ -100,7 +102,6 @@ __all__ = [
     "Regularised",
     "RueError",
     "Run",
-    "SVM",
     "Sequence",
     "SettingsError",
     "Simplex",
@@ -117,6 +118,7 @@ __all__ = [
     "__version__",
     "census",
     "certify",
+    "checks",
     "learn",
     "make",
     "names",

@@ -1,4 +1,4 @@
-"""The only room that knows how Numba is used: parameters, their methods, kernels and the disk cache.
+"""The only room, with `_cache`, that knows how Numba is used: parameters, their methods, and kernels.
 
 A loss, domain, step or algorithm is a *parameter*: a frozen dataclass with plain Python methods. A *kernel* is a
 plain function that calls those methods. Before a kernel runs, each parameter is turned into a named tuple of its
@@ -13,33 +13,27 @@ docs/decisions/0002).
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import functools
-import hashlib
 import inspect
 import math
 import operator
-import os
-import pickle
-import sys
-import tempfile
 import typing
 from collections.abc import Callable
-from pathlib import Path
 from types import FunctionType
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import numba
 import numpy as np
-from numba.core import caching, compiler, config, serialize, types
+from numba.core import caching, config
 from numba.core.errors import NumbaError
 from numba.core.typing import templates
 from numba.extending import overload
 
+from rue._cache import DiskCache
 from rue.errors import SettingsError
 
-__all__ = ["Kernel", "Strided", "Vector", "cache_folder", "foreign", "kernel", "parameter", "plain", "twin", "values"]
+__all__ = ["Kernel", "Strided", "Vector", "foreign", "kernel", "parameter", "plain", "twin", "values"]
 
 Vector = Annotated[Any, "vector"]
 """A field that holds numbers: whatever is given becomes a read-only float64 array."""
@@ -48,7 +42,7 @@ C = TypeVar("C")
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 # Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
 # not these, which go over the whole point, where a call costs nothing and inlining doubles the time to compile.
-_CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget"})
+_CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.
@@ -62,19 +56,20 @@ def parameter(cls: type[C]) -> type[C]:
     when their classes and fields are.
     """
     own = cls.__dict__.get("__post_init__")
+    kinds = functools.cache(lambda: _kinds(cls))  # when the first one is made: annotations may name later classes
 
-    def __post_init__(self: Any) -> None:
-        for name, kind in _kinds(type(self)).items():
+    def post_init(self: Any) -> None:
+        for name, kind in kinds().items():
             object.__setattr__(self, name, _coerce(type(self), name, kind, getattr(self, name)))
         if own is not None:
             own(self)
 
-    cls.__post_init__ = __post_init__  # type: ignore[attr-defined]  # it is what dataclass looks for
+    cls.__post_init__ = post_init  # type: ignore[attr-defined]  # it is what dataclass looks for
     made = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    made.__eq__ = lambda self, other: (  # type: ignore[assignment, method-assign]  # arrays compare by content
+    made.__eq__ = lambda self, other: (  # type: ignore[method-assign]  # arrays compare by content
         type(self) is type(other) and _content(self) == _content(other)
     )
-    made.__hash__ = lambda self: hash((type(self), _content(self)))  # type: ignore[assignment, method-assign]
+    made.__hash__ = lambda self: hash((type(self), _content(self)))  # type: ignore[method-assign]
     # Numba takes an empty tuple for a missing receiver, so a class without fields gets one.
     fields = [field.name for field in dataclasses.fields(made)] or ["nothing"]  # type: ignore[arg-type]
     Twin = collections.namedtuple("Twin", fields)  # type: ignore[misc]
@@ -113,8 +108,7 @@ def foreign(obj: Any) -> bool:
     return outside or any(foreign(getattr(obj, field.name)) for field in dataclasses.fields(obj))
 
 
-@functools.cache
-def _kinds(cls: type) -> dict[str, Any]:
+def _kinds(cls: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(cls, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(cls) if hints[field.name] in _COERCIONS}
 
@@ -197,7 +191,7 @@ def _bridge(name: str, method: FunctionType) -> None:
     exec(f"def bridge({arguments}):\n    return owners[{receiver}.instance_class].{name}", scope)
     bridge = scope["bridge"]
     template = templates.make_overload_attribute_template(
-        types.BaseNamedTuple, name, bridge, base=_Method, strict=False
+        numba.types.BaseNamedTuple, name, bridge, base=_Method, strict=False
     )
     templates.infer_getattr(template)
     overload(bridge, strict=False, jit_options={**_OPTIONS, "forceinline": name not in _CALLED})(bridge)
@@ -217,8 +211,8 @@ class Kernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self.kept = numba.njit(nogil=True, **_OPTIONS)(function) if not config.DISABLE_JIT else None
-        self.unkept = numba.njit(nogil=True, **_OPTIONS)(function) if not config.DISABLE_JIT else None
+        self.kept: Any = numba.njit(nogil=True, **_OPTIONS)(function) if not config.DISABLE_JIT else None
+        self.unkept: Any = numba.njit(nogil=True, **_OPTIONS)(function) if not config.DISABLE_JIT else None
 
     def __call__(self, *args: Any) -> Any:
         return self.resolve(*args)(*map(twin, args))
@@ -233,21 +227,23 @@ class Kernel:
             return self._interpreted
         dispatcher = self.unkept if any(map(foreign, args)) else self.kept
         if dispatcher is self.kept and isinstance(dispatcher._cache, caching.NullCache):
-            dispatcher._cache = _DiskCache(self.function)
+            dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
             try:
                 dispatcher.compile(signature)
             except NumbaError as error:
                 raise SettingsError(_explain(error, args)) from error
-        return dispatcher.overloads[signature].entry_point  # type: ignore[no-any-return]
+        entry: Callable[..., Any] = dispatcher.overloads[signature].entry_point
+        return entry
 
     def compiled(self) -> int:
         """How many combinations of types this process has compiled, those read from disk not counted."""
         if self.kept is None:
             return 0
         read = sum(self.kept.stats.cache_hits.values())
-        return len(self.kept.overloads) + len(self.unkept.overloads) - read
+        known: int = len(self.kept.overloads) + len(self.unkept.overloads)
+        return known - int(read)
 
     def _interpreted(self, *args: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -258,7 +254,7 @@ def _untwin(arg: Any) -> Any:
     owner = _owners.get(type(arg))
     if owner is None or owner is type(arg):
         return arg
-    fresh = object.__new__(owner)
+    fresh: Any = object.__new__(owner)
     for name, field in zip(type(arg)._fields, arg, strict=True):
         object.__setattr__(fresh, name, _untwin(field))
     return fresh
@@ -274,11 +270,11 @@ class Strided:
 def _typeof(arg: Any) -> Any:
     """Numba's type, with read-only arrays counted as ordinary ones: kernels never write to what they are lent."""
     if isinstance(arg, tuple):
-        return types.NamedTuple([_typeof(field) for field in arg], type(arg))
+        return numba.types.NamedTuple([_typeof(field) for field in arg], type(arg))
     if isinstance(arg, Strided):
         return _typeof(arg.array).copy(layout="A")
     found = numba.typeof(arg)
-    if isinstance(found, types.Array) and not found.mutable:
+    if isinstance(found, numba.types.Array) and not found.mutable:
         return found.copy(readonly=False)
     return found
 
@@ -297,107 +293,3 @@ def _explain(error: Exception, args: tuple[Any, ...]) -> str:
         f"the methods of {culprits} could not be compiled: {detail[:200]} "
         "(use plain arithmetic on floats, math functions and loops; no allocation, no Python objects)."
     )
-
-
-# The disk cache: one file for each kernel and signature, named by what it was made from and written by renaming, so
-# that processes cannot mix up each other's code (Numba's own index can: two writers number their files alike).
-
-
-class _DiskCache(caching._Cache):  # type: ignore[misc]
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = f"{function.__module__}.{function.__qualname__}"
-        self._enabled = True
-
-    @property
-    def cache_path(self) -> str | None:
-        folder = cache_folder()
-        return str(folder) if folder else None
-
-    def enable(self) -> None:
-        self._enabled = True
-
-    def disable(self) -> None:
-        self._enabled = False
-
-    def flush(self) -> None:
-        folder = cache_folder()
-        for file in folder.glob(f"{self._name}-*") if folder else ():
-            file.unlink(missing_ok=True)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        file = self._file(sig, target_context.codegen())
-        if file is None or not self._enabled:
-            return None
-        target_context.refresh()
-        try:
-            return compiler.CompileResult._rebuild(target_context, *pickle.loads(file.read_bytes()))
-        except Exception:  # a missing, cut or foreign file only means that the kernel is compiled again
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        file = self._file(sig, data.codegen)
-        if file is None or not self._enabled:
-            return
-        payload = serialize.dumps(data._reduce())
-        # A cache that cannot be written is a slower start, not an error.
-        with contextlib.suppress(OSError):
-            handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".writing-")
-            with os.fdopen(handle, "wb") as out:
-                out.write(payload)
-            os.replace(temporary, file)
-
-    def _file(self, sig: Any, codegen: Any) -> Path | None:
-        folder = cache_folder()
-        if folder is None:
-            return None
-        key = repr((self._name, str(sig), codegen.magic_tuple(), config.BOUNDSCHECK, config.OPT))
-        return folder / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
-
-
-@functools.cache
-def cache_folder() -> Path | None:
-    """Where compiled kernels are kept, or None when no place can be written.
-
-    The folder is named by a digest of every source file of the package, of Numba's version and of Python's, so an
-    edited `losses.py` never meets machine code made from the old one. `RUE_CACHE_DIR` chooses the place; otherwise it
-    is the user's cache folder, and where that cannot be written a folder of the user's own among the temporary files.
-    """
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    root = Path(__file__).parent
-    for source in sorted(root.rglob("*.py")):
-        digest.update(source.relative_to(root).as_posix().encode() + b"\0" + source.read_bytes())
-    name = f"kernels-{digest.hexdigest()[:16]}"
-    for place in _places():
-        folder = place / name
-        try:
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if hasattr(os, "getuid") and place.stat().st_uid != os.getuid():
-                continue  # compiled code is read back from here: never from a folder of someone else's
-            folder.mkdir(mode=0o700, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError:
-            continue
-        _forget_old(place, keep=8)
-        return folder
-    return None
-
-
-def _places() -> list[Path]:
-    if chosen := os.environ.get("RUE_CACHE_DIR"):
-        return [Path(chosen)]
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    places = [Path(tempfile.gettempdir()) / f"rue-{user}"]
-    with contextlib.suppress(RuntimeError):  # no home directory
-        cache = os.environ.get("XDG_CACHE_HOME")
-        places.insert(0, (Path(cache) if cache else Path.home() / ".cache") / "rue")
-    return places
-
-
-def _forget_old(place: Path, keep: int) -> None:
-    """Remove the kernels of all but the latest few versions of the sources."""
-    with contextlib.suppress(OSError):
-        folders = sorted(place.glob("kernels-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
-        for folder in folders[keep:]:
-            for file in folder.iterdir():
-                file.unlink(missing_ok=True)
-            folder.rmdir()

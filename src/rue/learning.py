@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from rue.domains import Ball
 from rue.errors import BadExample, SettingsError
 from rue.learners import AdaGrad, Learner
 from rue.ledger import Ledger, open_ledger
-from rue.regret.certificate import Certificate, read_certificate
 from rue.registry import make
+from rue.regret.certificate import Certificate, read_certificate
 from rue.streams import Block, Labels, blocks
 
 __all__ = ["Run", "default_learner", "learn"]

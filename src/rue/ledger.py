@@ -13,7 +13,7 @@ import numpy as np
 
 from rue._jit import kernel, values
 
-__all__ = ["A", "EXAMPLES", "LOSS", "MISTAKES", "WEIGHT", "Ledger", "Silent", "keep_accounts", "open_ledger"]
+__all__ = ["EXAMPLES", "LOSS", "MISTAKES", "WEIGHT", "A", "Ledger", "Silent", "keep_accounts", "open_ledger"]
 
 EXAMPLES, WEIGHT, LOSS, MISTAKES, A = range(5)
 
@@ -68,8 +68,11 @@ def open_ledger(size: int = 0) -> Ledger:
 
 @kernel
 def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any, begin: Any) -> Any:
-    """Enter rows from `begin` on, scored by `predictions`; returns the first row that cannot be entered, and how many
-    were left out because their prediction is not a number (a learner refused them)."""
+    """Enter rows from `begin` on, scored by `predictions`.
+
+    Returns the first row that cannot be entered, and how many were left out because their prediction is not a number
+    (a learner refused them).
+    """
     left_out = 0
     size = np.uint64(ledger.S.size)
     for i in range(begin, y.size):

@@ -54,12 +54,16 @@ class Domain:
 
     def project(self, w: Any) -> Any:
         """The point of the set nearest to w, as a new array."""
+        return self.project_with_residual(w)[0]
+
+    def project_with_residual(self, w: Any) -> tuple[Any, float]:
+        """The projection, and how far off it may be where it has no closed form."""
         point = np.array(w, dtype=np.float64, ndmin=1)
         self.require(point.size)
         residual = _move_onto(self, point, np.empty((self.scratch_rows, point.size)))
         if not math.isfinite(residual):
             raise DataError(f"{w!r} cannot be projected onto {self!r}: it holds numbers that are not finite.")
-        return point
+        return point, float(residual)
 
     def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
         """Whether w lies in the set, up to `tolerance` times its size."""

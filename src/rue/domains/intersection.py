@@ -66,7 +66,9 @@ class Intersection(Domain):
     """The points that lie in every one of several sets; `Intersection(Ball(1), Orthant())`.
 
     Dykstra's algorithm (Boyle and Dykstra 1986) sweeps over the sets until a sweep changes nothing that matters; what
-    is left is the residual, the largest distance to any of the sets, which `learner.residual` and `residual(w)` report.
+    is left is the residual, the largest distance to any of the sets or the last sweep's change, whichever is larger;
+    `learner.residual` and `residual(w)` report it. Sweeps grow in number with the distance of w: points a step away
+    from the set, as learners have them, take a few; points a million away may not be done after thousands.
     `support` and `diameter` are the smallest of the members', which are upper bounds.
 
     >>> from rue.domains.sets import Ball, Orthant
@@ -123,15 +125,17 @@ class Intersection(Domain):
                 scratch[i, j] = 0.0
         for j in range(w.size):
             size += w[j] * w[j]
+        change = 0.0
         for _ in range(_SWEEPS):
-            if not self.sets.sweep(w, scratch, 0) > 1e-30 * (1.0 + size):
+            change = self.sets.sweep(w, scratch, 0)
+            if not change > 1e-30 * (1.0 + size):
+                change = 0.0
                 break
-        return self.sets.farthest(w, scratch)
+        return max(math.sqrt(change), self.sets.farthest(w, scratch))
 
     def residual(self, w: Any) -> float:
-        """The largest distance from the projection of w to any of the sets."""
-        point = self.project(w)
-        return max(float(np.linalg.norm(point - member.project(point))) for member in self.members)
+        """What Dykstra's algorithm leaves undone at w."""
+        return self.project_with_residual(w)[1]
 
     def support(self, v: Any) -> float:
         return min(member.support(v) for member in self.members)

@@ -104,33 +104,26 @@ class DiagonalRule:
             return p, slope, False
         t = m[T] + 1.0
         m[T] = t
-        before = m[TOTAL]
         m[TOTAL] += weight * self.average.alpha(t, self.rate)
         if row.shift > _0:
-            self.touch(point, _0, 1.0, g, before)
+            self.touch(point, _0, 1.0, g)
         for k in range(row.lo, row.hi):
             x = row.at(k)
             if x != 0.0:
-                self.touch(point, row.place(k), x, g, before)
+                self.touch(point, row.place(k), x, g)
         return p, slope, True
 
-    def touch(self, point: Any, j: Any, x: Any, g: Any, before: Any) -> None:
+    def touch(self, point: Any, j: Any, x: Any, g: Any) -> None:
         """Update coordinate j, whose feature is x ≠ 0."""
         table = point.table
         played = point.raw(j)
         scale = point.scale(j, x)
-        if point.scaled and scale != table[j, LARGEST]:
-            table[j, LARGEST] = scale
-            if point.averaging:
-                table[j, REST] -= before * (point.raw(j) - played)
-            played = point.raw(j)
+        table[j, LARGEST] = max(table[j, LARGEST], abs(x))
         gradient = g * (x / scale)
-        if gradient == 0.0:
-            return
         table[j, SUM] += gradient * gradient
         rate = self.rate if self.rate > 0.0 else self.domain.side(j) / math.sqrt(2.0)
         below = self.beta + math.sqrt(table[j, SUM])
-        if below > 0.0:
+        if gradient != 0.0 and below > 0.0:
             table[j, W] = self.domain.clip(j, table[j, W] - rate * gradient / below)
         if point.averaging:
             table[j, REST] -= point.memory[TOTAL] * (point.raw(j) - played)

@@ -64,7 +64,7 @@ class Learner:
             d = fixed - int(self.intercept)
             if d < 0:
                 raise SettingsError(
-                    f"{algorithm.name}: {algorithm.domain!r} has {fixed} coordinates, which leaves none for the intercept."
+                    f"{algorithm.name}: {algorithm.domain!r} has {fixed} coordinates, none left for the intercept."
                 )
         if d is not None:
             self._begin(int(d))
@@ -323,8 +323,8 @@ class Learner:
         elif width > self.d:
             if not self.domain.grows:
                 raise DataError(
-                    f"the example has a feature {width - 1}, but {self.domain!r} was started with {self.d} features and "
-                    "cannot grow: say the number when the learner is built, d=…."
+                    f"the example has a feature {width - 1}, but {self.domain!r} was started with {self.d} features "
+                    "and cannot grow: say the number when the learner is built, d=…."
                 )
             self.d = width
             if self.coordinates > self._point.size():
@@ -384,7 +384,12 @@ class Learner:
 
 def _not_finite(x: Any) -> float:
     """The first number of an example, in whatever form, that is not finite."""
-    values = x.values() if isinstance(x, Mapping) else getattr(x, "data", x[1] if isinstance(x, tuple) else x)
-    numbers = np.asarray(list(values) if isinstance(x, Mapping) else values, dtype=np.float64).reshape(-1)
+    if isinstance(x, Mapping):
+        values: Any = list(x.values())
+    elif hasattr(x, "tocsr"):
+        values = x.data
+    else:
+        values = x[1] if isinstance(x, tuple) else x
+    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
     bad = numbers[~np.isfinite(numbers)]
     return float(bad[0]) if bad.size else math.nan

@@ -1,6 +1,7 @@
 """Gradient descent in all the forms of the notes: OGD and its subgradient version, the Perceptron, the SVM.
 
-They are one rule, w_{t+1} = Π_K(w_t − η_t α_t (g_t x_t + λ w_t)), with different losses, sets, steps and round weights α_t.
+They are one rule, w_{t+1} = Π_K(w_t − η_t α_t (g_t x_t + λ w_t)), with different losses, sets, steps and weights α_t of
+the rounds.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from rue._jit import foreign, parameter
+from rue.convexity import require_convex
 from rue.domains import Ball, Domain, Reals
 from rue.errors import SettingsError
 from rue.learners.average import Average, NoAverage
 from rue.learners.base import Learner
 from rue.learners.points import GRADIENTS, LARGEST, MASS, MEMORY, PENALTY, SCALE, Coordinate, Dense, Scaled, T
-from rue.losses import Hinge, Indicator, Loss, PerceptronLoss, Regularised, require_convex
+from rue.losses import Hinge, Indicator, Loss, PerceptronLoss, Regularised
 from rue.registry import make, register
 from rue.steps import Adaptive, Fixed, Seen, Step, Strong, Theory
 
@@ -141,7 +143,7 @@ def require_loss(loss: Any, name: str) -> None:
         raise SettingsError(f"{name}: loss must be a rue.Loss made with @rue.parameter, or a spec, not {loss!r}.")
     if not loss.convex:
         raise SettingsError(
-            f"{name}: {loss!r} is not convex, so it can be measured but not learnt with; hinge and logistic loss bound it."
+            f"{name}: {loss!r} is not convex: it can be measured, not learnt with; hinge and logistic loss bound it."
         )
     if foreign(loss):
         require_convex(loss)

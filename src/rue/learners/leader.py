@@ -105,13 +105,13 @@ class Leader:
         if isinstance(self.loss, Linear):
             if not isinstance(self.domain, Ball | Box | Simplex | L1Ball) or not self.domain.bounded:
                 raise SettingsError(
-                    f"FollowTheLeader: linear losses have a leader in closed form on a ball, a bounded box, the simplex "
+                    "FollowTheLeader: linear losses have a leader in closed form on a ball, a bounded box, the simplex "
                     f"and the ℓ1 ball, not on {self.domain!r}."
                 )
         elif not isinstance(self.loss, Square):
             raise SettingsError(
-                f"FollowTheLeader: {self.loss!r} has no leader in closed form; square loss in one coordinate and linear "
-                "loss have. OGD learns with any convex loss."
+                f"FollowTheLeader: {self.loss!r} has no leader in closed form; square loss in one coordinate and "
+                "linear loss have. OGD learns with any convex loss."
             )
 
     averaging = False

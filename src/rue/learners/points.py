@@ -1,7 +1,7 @@
 """The point w_t, kept so that a step costs as little as the domain allows.
 
-`Scaled` keeps w = c + s·v, so shrinking and the projection onto a ball are a change of s: O(nnz). `Coordinate` clips the
-coordinates a step touches: O(nnz). `Dense` hands the whole point to the domain's projection: O(d). Each also keeps
+`Scaled` keeps w = c + s·v, so shrinking and the projection onto a ball are a change of s: O(nnz). `Coordinate` clips
+the coordinates a step touches: O(nnz). `Dense` hands the whole point to the domain's projection: O(d). Each also keeps
 the average of the points played, lazily where the step is. `memory` holds the numbers that change with every round.
 """
 
@@ -53,8 +53,8 @@ def padded(array: Any, size: int) -> Any:
 class Scaled(NamedTuple):
     """w = c + s·v on ℝ^d or on a ball; the average is c + (q·v + r)/Σα with q = Σα·s.
 
-    When v moves by δ, r moves by −q·δ, which keeps q·v + r what it was. q·v and r grow apart as s shrinks, so v is
-    multiplied out long before digits are lost; otherwise only before s could overflow or underflow.
+    When v moves by δ, r moves by −q·δ, which keeps q·v + r what it was. As s shrinks, q·v and r grow large against
+    their sum, so they are added up long before digits are lost; v is multiplied out before s could overflow or underflow.
     """
 
     v: Any
@@ -113,20 +113,25 @@ class Scaled(NamedTuple):
         return True
 
     def multiply_out(self) -> None:
+        """s ← 1 and q ← 0, with the point and the average unchanged."""
         m, v = self.memory, self.v
+        self.settle()
         for j in range(v.size):
             v[j] *= m[SCALE]
-        m[SPREAD] /= m[SCALE]
         m[SCALE] = 1.0
 
     def forget(self) -> None:
         """w ← 0, with the average unchanged."""
-        m, v = self.memory, self.v
-        for j in range(v.size):
-            if self.r.size > 0:
-                self.r[j] += m[SPREAD] * v[j]
-            v[j] = 0.0
-        m[SPREAD] = 0.0
+        self.settle()
+        for j in range(self.v.size):
+            self.v[j] = 0.0
+
+    def settle(self) -> None:
+        """r ← r + q·v and q ← 0: the average stands in r alone."""
+        q, r = self.memory[SPREAD], self.r
+        for j in range(r.size):
+            r[j] += q * self.v[j]
+        self.memory[SPREAD] = 0.0
 
     def current(self, domain: Any) -> Any:
         w = self.memory[SCALE] * self.v

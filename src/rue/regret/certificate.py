@@ -82,7 +82,8 @@ def certify(
 
     >>> import numpy as np
     >>> print(certify(np.eye(2), [1, -1], [0.0, 0.0], loss="hinge", radius=1, intercept=False))
-    no linear model of norm ≤ 1 could have lost less than 0.6 on this stream; this learner lost 2.0, so its regret is at most +1.4.
+    no linear model of norm ≤ 1 could have lost less than 0.6 on this stream; this learner lost 2.0, so its regret is
+    at most +1.4.
     """
     made: Loss = make("loss", loss)
     if (radius is None) == (domain is None):

@@ -1,0 +1,125 @@
+"""Compiled kernels on disk: one file for each kernel and signature, named by what it was made from.
+
+Files are written by renaming and there is no index, so that processes cannot mix up each other's code. (Numba's own
+cache keeps an index and numbers its files; two writers at one moment can give different code the same number.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching, compiler, config, serialize
+
+__all__ = ["DiskCache", "cache_folder"]
+
+
+class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
+    """What a Numba dispatcher asks before it compiles, and tells after."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str | None:
+        folder = cache_folder()
+        return str(folder) if folder else None
+
+    def enable(self) -> None:
+        self._enabled = True
+
+    def disable(self) -> None:
+        self._enabled = False
+
+    def flush(self) -> None:
+        folder = cache_folder()
+        for file in folder.glob(f"{self._name}-*") if folder else ():
+            file.unlink(missing_ok=True)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        file = self._file(sig, target_context.codegen())
+        if file is None or not self._enabled:
+            return None
+        target_context.refresh()
+        try:
+            return compiler.CompileResult._rebuild(target_context, *pickle.loads(file.read_bytes()))
+        except Exception:  # a missing, cut or foreign file only means that the kernel is compiled again
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        file = self._file(sig, data.codegen)
+        if file is None or not self._enabled:
+            return
+        payload = serialize.dumps(data._reduce())
+        # A cache that cannot be written is a slower start, not an error.
+        with contextlib.suppress(OSError):
+            handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".writing-")
+            with os.fdopen(handle, "wb") as out:
+                out.write(payload)
+            os.replace(temporary, file)
+
+    def _file(self, sig: Any, codegen: Any) -> Path | None:
+        folder = cache_folder()
+        if folder is None:
+            return None
+        key = repr((self._name, str(sig), codegen.magic_tuple(), config.BOUNDSCHECK, config.OPT))
+        return folder / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Where compiled kernels are kept, or None when no place can be written.
+
+    The folder is named by a digest of every source file of the package, of Numba's version and of Python's, so an
+    edited `losses.py` never meets machine code made from the old one. `RUE_CACHE_DIR` chooses the place; otherwise it
+    is the user's cache folder, and where that cannot be written a folder of the user's own among the temporary files.
+    """
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    root = Path(__file__).parent
+    for source in sorted(root.rglob("*.py")):
+        digest.update(source.relative_to(root).as_posix().encode() + b"\0" + source.read_bytes())
+    name = f"kernels-{digest.hexdigest()[:16]}"
+    for place in _places():
+        folder = place / name
+        try:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if hasattr(os, "getuid") and place.stat().st_uid != os.getuid():
+                continue  # compiled code is read back from here: never from a folder of someone else's
+            folder.mkdir(mode=0o700, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        _forget_old(place, keep=8)
+        return folder
+    return None
+
+
+def _places() -> list[Path]:
+    if chosen := os.environ.get("RUE_CACHE_DIR"):
+        return [Path(chosen)]
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    places = [Path(tempfile.gettempdir()) / f"rue-{user}"]
+    with contextlib.suppress(RuntimeError):  # no home directory
+        cache = os.environ.get("XDG_CACHE_HOME")
+        places.insert(0, (Path(cache) if cache else Path.home() / ".cache") / "rue")
+    return places
+
+
+def _forget_old(place: Path, keep: int) -> None:
+    """Remove the kernels of all but the latest few versions of the sources."""
+    with contextlib.suppress(OSError):
+        folders = sorted(place.glob("kernels-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+        for folder in folders[keep:]:
+            for file in folder.iterdir():
+                file.unlink(missing_ok=True)
+            folder.rmdir()
