@@ -73,7 +73,7 @@ def check_domain(domain: Domain, d: int = 6) -> None:
     d = domain.dimension or d
     rng = np.random.default_rng(2)
     far = 10.0 if domain.scratch_rows else 1e6  # iterative projections are for points near the set
-    points = [rng.normal(size=d) * scale for scale in (1e-9, 0.1, 1.0, 10.0, far) for _ in range(6)]
+    points = [rng.normal(size=d) * scale for scale in (1e-9, 0.1, 0.3, 1.0, 10.0, far) for _ in range(6)]
     shadows = [domain.project(w) for w in points]
     tolerance = 1e-8
     start = domain.start(d)
@@ -151,7 +151,7 @@ def check_learner(learner: Learner, width: int | None = None) -> None:
     kept = weights > 0.0
     without = learner.copy()
     left = without.run(X[kept], y[kept], weights[kept])
-    if not np.array_equal(left, predictions[kept]) or without != whole:
+    if not _equal(left, predictions[kept]) or without != whole:
         raise CheckFailed(f"{learner!r}: leaving out the examples of weight 0 changes something.")
     if not whole.domain.contains(whole.point, 1e-6):
         raise CheckFailed(f"{learner!r}: the point left the domain: {whole.point}.")
@@ -165,7 +165,7 @@ def _same_ways(learner: Learner, whole: Learner, X: Any, y: Any, weights: Any, p
     one = learner.copy()
     for i in range(len(y)):
         p = one.predict(X[i])
-        if p != predictions[i]:
+        if p != predictions[i] and not math.isnan(predictions[i]):  # NaN: refused
             raise CheckFailed(f"{learner!r}: one by one, prediction {i} is {p!r}; in one block {predictions[i]!r}.")
         one.update(X[i], y[i], weights[i])
     if one != whole:
@@ -173,7 +173,7 @@ def _same_ways(learner: Learner, whole: Learner, X: Any, y: Any, weights: Any, p
     for size in (1, 7):
         cut = learner.copy()
         parts = (slice(k, k + size) for k in range(0, len(y), size))
-        if not np.array_equal(cut.run(Block(X[s], y[s], weights[s]) for s in parts), predictions) or cut != whole:
+        if not _equal(cut.run(Block(X[s], y[s], weights[s]) for s in parts), predictions) or cut != whole:
             raise CheckFailed(f"{learner!r}: blocks of {size} rows give other bits than one block.")
     half = len(y) // 2
     resumed = learner.copy()
@@ -182,7 +182,7 @@ def _same_ways(learner: Learner, whole: Learner, X: Any, y: Any, weights: Any, p
         if again != resumed:
             raise CheckFailed(f"{learner!r}: a pickle or a copy is not equal to the original.")
         rest = again.run(X[half:], y[half:], weights[half:])
-        if not np.array_equal(rest, predictions[half:]) or again != whole:
+        if not _equal(rest, predictions[half:]) or again != whole:
             raise CheckFailed(f"{learner!r}: resuming from a pickle or a copy gives other bits.")
 
 
@@ -231,8 +231,15 @@ def _check_bad_input(learner: Learner, x: Any, y: float) -> None:
         raise CheckFailed(f"{learner!r}: features of 1e300 poison the point: {learner.point}.")
 
 
+def _equal(found: Any, wanted: Any) -> bool:
+    return bool(np.array_equal(found, wanted, equal_nan=True))
+
+
 def _near(found: Any, wanted: Any, what: str, tolerance: float = 1e-9) -> None:
+    if not _equal(np.isnan(found), np.isnan(wanted)):
+        raise CheckFailed(f"{what}: they do not refuse the same examples.")
+    found, wanted = np.asarray(found)[~np.isnan(found)], wanted[~np.isnan(wanted)]
     scale = 1.0 + float(np.max(np.abs(wanted), initial=0.0))
-    far = float(np.max(np.abs(np.asarray(found) - wanted), initial=0.0))
+    far = float(np.max(np.abs(found - wanted), initial=0.0))
     if not far <= tolerance * scale:
         raise CheckFailed(f"{what}: by {far:g}, where the largest is {scale - 1.0:g}.")

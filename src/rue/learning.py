@@ -122,7 +122,7 @@ def learn(
     >>> import rue
     >>> X, y = rue.census()
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
-    10275
+    10473
     """
     if bad not in ("stop", "skip"):
         raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")

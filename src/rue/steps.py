@@ -104,7 +104,7 @@ class Strong(Step):
 class Sequence(Step):
     """Your own η_1, η_2, …; the last one serves for all later rounds. For a formula, write a class with `eta`.
 
-    >>> Sequence([1.0, 0.5, 0.25]).eta(2, None)
+    >>> float(Sequence([1.0, 0.5, 0.25]).eta(2, None))
     0.5
     """
 

@@ -173,7 +173,7 @@ def OGD(
 
     >>> learner = OGD(loss="hinge", domain="ball:10")
     >>> learner.run([[1.0, 2.0], [3.0, -1.0]], [1, -1]).round(4)
-    array([0.    , 2.3905])
+    array([0.    , 8.165])
     """
     plain, lambda_ = _taken_apart(loss)
     algorithm = Gradient(

@@ -54,7 +54,7 @@ class Scaled(NamedTuple):
     """w = c + s·v on ℝ^d or on a ball; the average is c + (q·v + r)/Σα with q = Σα·s.
 
     When v moves by δ, r moves by −q·δ, which keeps q·v + r what it was. As s shrinks, q·v and r grow large against
-    their sum, so they are added up long before digits are lost; v is multiplied out before s could overflow or underflow.
+    their sum, so they are added up long before digits are lost; v is multiplied out before s overflows or underflows.
     """
 
     v: Any

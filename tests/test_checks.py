@@ -1,0 +1,223 @@
+"""`rue.checks` holds for every registered class, and fails where it should."""
+
+import math
+
+import numpy as np
+import pytest
+from combinations import D, DOMAINS, INTERPRETED, LOSSES, STEPS, build, everything, pairwise, thinned
+
+import rue
+from rue.registry import names, registered
+
+ALL = everything()
+CHOSEN = thinned(ALL) + pairwise(ALL) if INTERPRETED else pairwise(ALL)
+
+
+def test_the_combinations_cover_every_registered_name():
+    assert {choice[1] for choice in ALL} == set(LOSSES) - {"zero-one"}
+    assert set(names("loss")) <= set(LOSSES)
+    assert set(names("step")) == set(STEPS)
+    assert set(names("domain")) - {"interval"} <= set(DOMAINS)
+    assert {choice[4] for choice in ALL} == set(names("average"))
+    assert {choice[0].split()[0] for choice in ALL} == set(names("learner"))
+
+
+@pytest.mark.parametrize("choice", CHOSEN, ids="-".join)
+def test_every_learner_keeps_its_contract(choice):
+    learner = build(*choice)
+    width = 0 if choice[0] == "leader" and choice[1] == "square" else D
+    rue.checks.check_learner(learner, width)
+
+
+@pytest.mark.parametrize("loss", [made() for made in registered("loss").values()], ids=repr)
+def test_every_loss_keeps_its_contract(loss):
+    rue.checks.check_loss(loss)
+
+
+@pytest.mark.parametrize("loss", [rue.Huber(0.3), rue.Quantile(0.9), rue.EpsilonInsensitive(0.0)], ids=repr)
+def test_losses_with_parameters_keep_their_contract(loss):
+    rue.checks.check_loss(loss)
+
+
+@pytest.mark.parametrize("domain", [*DOMAINS.values(), rue.Interval(0, 1)], ids=repr)
+def test_every_domain_keeps_its_contract(domain):
+    rue.checks.check_domain(domain, d=D + 1)
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=repr)
+def test_every_step_keeps_its_contract(step):
+    concrete, words = step.resolve(rue.Hinge(), rue.Ball(2), 0.0, 3)
+    rue.checks.check_step(concrete)
+    assert words
+
+
+# Each check fails on a class that breaks it.
+
+
+@rue.parameter
+class Base(rue.Loss):
+    def value(self, p, y):
+        return (p - y) ** 2
+
+    def slope(self, p, y):
+        return 2.0 * (p - y)
+
+
+def broken_loss(**parts):
+    return rue.parameter(type("Broken", (Base,), parts))()
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (broken_loss(slope=lambda self, p, y: 2.5 * (p - y)), "subgradient"),
+        (broken_loss(value=lambda self, p, y: math.sin(p), slope=lambda self, p, y: math.cos(p)), "not convex"),
+        (broken_loss(smooth=1.0), "smooth"),
+        (broken_loss(strongly_convex=3.0), "strongly_convex"),
+        (broken_loss(lipschitz=1.0), "lipschitz"),
+        (broken_loss(value=lambda self, p, y: (p - y) ** 2 - 5.0), "never negative"),
+        (broken_loss(exp_concave=lambda self, low, high: 1.0), "concave"),
+        (broken_loss(accepts=lambda self, y: True), "NaN"),
+    ],
+)
+def test_check_loss_fails(loss, words):
+    with pytest.raises(rue.CheckFailed, match=words):
+        rue.checks.check_loss(loss)
+
+
+@rue.parameter
+class OwnBall(rue.Domain):
+    """The unit ball, done right, so that each broken version differs in one thing."""
+
+    bounded = True
+
+    def onto(self, w, scratch):
+        square = 0.0
+        for j in range(w.size):
+            square += w[j] * w[j]
+        if square > 1.0:
+            for j in range(w.size):
+                w[j] /= math.sqrt(square)
+        return 0.0 * square
+
+    def support(self, v):
+        return float(np.linalg.norm(v))
+
+    def diameter(self, d):
+        return 2.0
+
+
+def test_check_domain_passes_for_a_domain_of_ones_own():
+    rue.checks.check_domain(OwnBall())
+
+
+@rue.parameter
+class HalfMeasured(OwnBall):
+    """Measures only some of the coordinates, as a projection that looks at an example's own features does."""
+
+    def onto(self, w, scratch):
+        square = 0.0
+        for j in range(1, w.size):
+            square += w[j] * w[j]
+        if square > 1.0:
+            for j in range(1, w.size):
+                w[j] /= math.sqrt(square)
+        return 0.0
+
+
+@rue.parameter
+class Scaled(OwnBall):
+    """Onto the sphere of radius ½: inside, but not the nearest point."""
+
+    def onto(self, w, scratch):
+        square = 0.0
+        for j in range(w.size):
+            square += w[j] * w[j]
+        if square > 1.0:
+            for j in range(w.size):
+                w[j] *= 0.5 / math.sqrt(square)
+        return 0.0 * square
+
+
+@rue.parameter
+class SmallSupport(OwnBall):
+    def support(self, v):
+        return 0.5 * float(np.linalg.norm(v))
+
+
+@rue.parameter
+class SmallDiameter(OwnBall):
+    def diameter(self, d):
+        return 0.5
+
+
+@pytest.mark.parametrize(
+    ("domain", "words"),
+    [
+        (HalfMeasured(), "farther apart|support"),
+        (Scaled(), "nearest|apart"),
+        (SmallSupport(), "support"),
+        (SmallDiameter(), "farther apart"),
+    ],
+)
+def test_check_domain_fails(domain, words):
+    with pytest.raises(rue.CheckFailed, match=words):
+        rue.checks.check_domain(domain)
+
+
+@rue.parameter
+class Growing(rue.Step):
+    def eta(self, t, seen):
+        return 0.1 * t
+
+
+@rue.parameter
+class Negative(rue.Step):
+    def eta(self, t, seen):
+        return -1.0 / t
+
+
+@pytest.mark.parametrize(("step", "words"), [(Growing(), "grows"), (Negative(), "not a finite number")])
+def test_check_step_fails(step, words):
+    with pytest.raises(rue.CheckFailed, match=words):
+        rue.checks.check_step(step)
+
+
+@rue.parameter
+class Unprojected(OwnBall):
+    def onto(self, w, scratch):
+        for j in range(w.size):
+            w[j] += 0.0
+        return 0.0
+
+    def contains(self, w, tolerance=1e-9):
+        return bool(np.linalg.norm(w) <= 1.0 + tolerance)
+
+
+def test_check_learner_fails_when_the_point_leaves_the_domain():
+    with pytest.raises(rue.CheckFailed, match="left the domain"):
+        rue.checks.check_learner(rue.OGD("square", Unprojected(), "fixed:0.2"))
+
+
+@rue.parameter
+class Late(rue.Average):
+    """Weighs the first example apart from what `Uniform` promises."""
+
+    def alpha(self, t, eta):
+        return 2.0 if t == 1.0 else 1.0
+
+
+def test_check_learner_passes_for_an_average_of_ones_own():
+    rue.checks.check_learner(rue.OGD("hinge", "ball:1", average=Late()))
+
+
+def test_check_learner_fails_when_something_beside_the_state_matters():
+    class Moody(rue.Learner):
+        def run_block(self, block, ledger, out, begin):
+            end, why = super().run_block(block, ledger, out, begin)
+            if len(block) > 50:
+                out += 1e-13
+            return end, why
+
+    with pytest.raises(rue.CheckFailed, match="one by one"):
+        rue.checks.check_learner(Moody(rue.OGD("hinge", "ball:1").algorithm))
