@@ -1,0 +1,97 @@
+"""Writes what is generated among the docs: `python docs/make_pages.py`; a test checks that it has been run.
+
+`reference.md` lists every public name with the first sentence of its docstring; `report.svg` shows what `make run`
+prints.
+"""
+
+from __future__ import annotations
+
+import html
+import inspect
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import rue
+from rue.registry import registered
+
+DOCS = Path(__file__).parent
+
+
+def sentence(thing: object) -> str:
+    """The first paragraph of a docstring, on one line, fit for a table."""
+    paragraph = (inspect.getdoc(thing) or "").split("\n\n")[0]
+    return " ".join(paragraph.split()).replace("|", "\\|")
+
+
+def reference() -> str:
+    """Every public name, by what it is."""
+    kinds = {
+        "Learners": lambda thing: thing in registered("learner").values() or thing is rue.Learner,
+        "Losses": lambda thing: _is(thing, rue.Loss) or thing in (rue.Regularised, rue.Indicator),
+        "Domains": lambda thing: _is(thing, rue.Domain) or thing is rue.Interval,
+        "Steps": lambda thing: _is(thing, rue.Step),
+        "Averages": lambda thing: _is(thing, rue.Average),
+        "Errors": lambda thing: _is(thing, rue.RueError),
+    }
+    left = [name for name in rue.__all__ if name != "__version__"]
+    parts = ["# Reference", "", "Every public name. `help(rue.OGD)` has the rest: formula, parameters, an example.", ""]
+    for title, belongs in {**kinds, "Everything else": lambda thing: True}.items():
+        here = [name for name in left if belongs(getattr(rue, name))]
+        left = [name for name in left if name not in here]
+        parts += [f"## {title}", "", "| name | what it is |", "|---|---|"]
+        parts += [f"| `{_signature(name)}` | {sentence(getattr(rue, name)) or _value(name)} |" for name in here]
+        parts.append("")
+    parts += ["## Specs", "", "Wherever an object is wanted, a string will do.", "", "| kind | names |", "|---|---|"]
+    for kind in ("learner", "loss", "domain", "step", "average"):
+        parts.append(f"| {kind} | {', '.join(f'`{name}`' for name in sorted(registered(kind)))} |")
+    return "\n".join(parts) + "\n"
+
+
+def _is(thing: object, cls: type) -> bool:
+    return isinstance(thing, type) and issubclass(thing, cls)
+
+
+def _value(name: str) -> str:
+    return "A field that holds numbers: whatever is given becomes a read-only float64 array." if name == "Vector" else ""
+
+
+def _signature(name: str) -> str:
+    thing = getattr(rue, name)
+    if not callable(thing) or name == "Vector" or _is(thing, rue.RueError):
+        return name
+    try:
+        names = [p.name for p in inspect.signature(thing).parameters.values() if p.name != "self"]
+    except ValueError:
+        return name
+    return f"{name}({', '.join(names)})"
+
+
+def picture(text: str) -> str:
+    """A terminal's text as an SVG."""
+    lines = [piece for line in text.splitlines() for piece in (textwrap.wrap(line, 108, subsequent_indent="    ") or [""])]
+    height = 22 * len(lines) + 60
+    rows = "".join(
+        f'<text x="24" y="{64 + 22 * i}" xml:space="preserve">{html.escape(line)}</text>' for i, line in enumerate(lines)
+    )
+    dots = "".join(f'<circle cx="{24 + 20 * i}" cy="22" r="6" fill="{c}"/>' for i, c in enumerate(("#f66", "#fb4", "#4c6")))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 980 {height}" font-family="ui-monospace, Menlo, '
+        f'DejaVu Sans Mono, monospace" font-size="14.5"><rect width="980" height="{height}" rx="10" fill="#1b1f27"/>{dots}'
+        f'<text x="100" y="27" fill="#8b95a5">make run</text><g fill="#e6e9ef">{rows}</g></svg>\n'
+    )
+
+
+def masked(text: str) -> str:
+    """The report without its time, which differs from run to run."""
+    return re.sub(r"in \d+\.\d+ s", "in 1.30 s", text)
+
+
+if __name__ == "__main__":
+    (DOCS / "reference.md").write_text(reference())
+    printed = subprocess.run(
+        [sys.executable, DOCS.parent / "examples" / "first_run.py"], capture_output=True, text=True, check=True
+    ).stdout
+    (DOCS / "report.svg").write_text(picture(masked(printed)))
