@@ -5,12 +5,21 @@ import math
 import numpy as np
 import pytest
 from combinations import D, DOMAINS, INTERPRETED, LOSSES, STEPS, build, everything, pairwise, thinned
+from scipy.sparse import csr_matrix
 
 import rue
+from rue._jit import twin
+from rue.learners.loop import OK, run_rows
+from rue.ledger import Silent
 from rue.registry import names, registered
 
 ALL = everything()
-CHOSEN = thinned(ALL) + pairwise(ALL) if INTERPRETED else pairwise(ALL)
+PAIRS = pairwise([(*choice, rows) for choice in ALL for rows in ("dense", "sparse")])
+FULL = thinned(ALL) + [choice[:5] for choice in PAIRS] if INTERPRETED else pairwise([c[:1] + c[3:] for c in ALL])
+
+
+def width(choice):
+    return 0 if choice[0] == "leader" and choice[1] == "square" else D
 
 
 def test_the_combinations_cover_every_registered_name():
@@ -22,11 +31,29 @@ def test_the_combinations_cover_every_registered_name():
     assert {choice[0].split()[0] for choice in ALL} == set(names("learner"))
 
 
-@pytest.mark.parametrize("choice", CHOSEN, ids="-".join)
+@pytest.mark.parametrize("choice", FULL, ids="-".join)
 def test_every_learner_keeps_its_contract(choice):
-    learner = build(*choice)
-    width = 0 if choice[0] == "leader" and choice[1] == "square" else D
-    rue.checks.check_learner(learner, width)
+    if len(choice) == 3:  # compiled: some loss and domain for every learner with every step and every average
+        matches = [full for full in ALL if full[:1] + full[3:] == choice]
+        choice = matches[len(matches) // 2]
+    rue.checks.check_learner(build(*choice), width(choice))
+
+
+@pytest.mark.skipif(INTERPRETED, reason="there is nothing to compare with when nothing is compiled")
+@pytest.mark.parametrize("choice", PAIRS, ids="-".join)
+def test_compiled_and_interpreted_agree(choice):
+    compiled, interpreted = build(*choice[:5]), build(*choice[:5])
+    X, y, weights = rue.checks.sample(compiled, 80, width(choice))
+    block = rue.Block(X if choice[5] == "dense" else csr_matrix(X), y, weights)
+    found, wanted = np.empty(80), np.empty(80)
+    assert compiled.run_block(block, Silent(0), found, 0) == (80, "")
+    interpreted.widen(block)
+    rows = block.rows(interpreted.intercept)
+    args = twin(interpreted._rule), interpreted._point, Silent(0), rows, y, weights, wanted, 0
+    assert run_rows.interpreted(*args) == (80, OK)
+    scale = 1.0 + np.nanmax(np.abs(wanted))
+    assert np.allclose(found, wanted, rtol=1e-12, atol=1e-12 * scale, equal_nan=True)
+    assert np.allclose(compiled.point, interpreted.point, rtol=1e-12, atol=1e-12 * (1.0 + np.abs(wanted).max()))
 
 
 @pytest.mark.parametrize("loss", [made() for made in registered("loss").values()], ids=repr)

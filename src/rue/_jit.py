@@ -224,7 +224,7 @@ class Kernel:
         takes 1 to 4 µs a call. So the caller answers for the types.
         """
         if self.kept is None:
-            return self._interpreted
+            return self.interpreted
         dispatcher = self.unkept if any(map(foreign, args)) else self.kept
         if dispatcher is self.kept and isinstance(dispatcher._cache, caching.NullCache):
             dispatcher._cache = DiskCache(self.function)
@@ -245,7 +245,8 @@ class Kernel:
         known: int = len(self.kept.overloads) + len(self.unkept.overloads)
         return known - int(read)
 
-    def _interpreted(self, *args: Any) -> Any:
+    def interpreted(self, *args: Any) -> Any:
+        """The same function, not compiled, on the same twins."""
         with np.errstate(all="ignore"):
             return self.function(*map(_untwin, args))
 

@@ -20,6 +20,8 @@ from rue.registry import make, register
 __all__ = ["AdaGrad", "Diagonal"]
 
 W, SUM, LARGEST, REST = range(4)
+TINY = 1e-290
+"""Features below this count as 0: the weight of one, divided by its scale, would overflow."""
 _0 = np.uint64(0)
 
 
@@ -40,14 +42,14 @@ class Table(NamedTuple):
         return self.table.shape[0]
 
     def scale(self, j: Any, x: Any) -> Any:
-        """What feature j, now x ≠ 0, is divided by."""
+        """What feature j, now x and not 0, is divided by."""
         return max(self.table[j, LARGEST], abs(x)) if self.scaled else 1.0
 
     def dot(self, row: Any) -> Any:
         p = self.table[_0, W] if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if x != 0.0:
+            if abs(x) >= TINY:
                 j = row.place(k)
                 p += self.table[j, W] * (x / self.scale(j, x))
         return p
@@ -56,7 +58,7 @@ class Table(NamedTuple):
         p = self.average_weight(_0) if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if x != 0.0:
+            if abs(x) >= TINY:
                 p += self.average_weight(row.place(k)) * x
         return p
 
@@ -109,12 +111,12 @@ class DiagonalRule:
             self.touch(point, _0, 1.0, g)
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if x != 0.0:
+            if abs(x) >= TINY:
                 self.touch(point, row.place(k), x, g)
         return p, slope, True
 
     def touch(self, point: Any, j: Any, x: Any, g: Any) -> None:
-        """Update coordinate j, whose feature is x ≠ 0."""
+        """Update coordinate j, whose feature x is not 0."""
         table = point.table
         played = point.raw(j)
         scale = point.scale(j, x)

@@ -183,7 +183,7 @@ class Learner:
 
     def _update_any(self, x: Any, y: Any, weight: Any) -> int:
         """Any form of example; afterwards the fast path above takes the next one like it."""
-        numbers = float(y), float(weight)
+        numbers = _number(y), _number(weight)
         if isinstance(x, Mapping):
             if not self.names.places and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
@@ -380,6 +380,13 @@ class Learner:
                 used = field if name == "memory" else field[: self.coordinates]
                 parts.append(used.tobytes())
         return parts
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError as error:
+        raise TypeError(str(error)) from error
 
 
 def _not_finite(x: Any) -> float:

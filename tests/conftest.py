@@ -1,0 +1,19 @@
+"""Paths and settings that all tests share."""
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+SOAK = os.environ.get("RUE_SOAK") == "1"
+settings.register_profile("rue", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rue")
+
+
+def many(short, long):
+    """How often a randomised test repeats: a little in `make test`, a lot in `make soak`."""
+    return long if SOAK else short

@@ -1,0 +1,92 @@
+"""What holds for the tree as a whole: public names, docs that are up to date, README and docs blocks that run."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rue
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src" / "rue").rglob("*.py"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def modules():
+    return [path for path in SOURCES if path.name != "__init__.py"]
+
+
+def test_all_is_sorted_and_equals_the_public_names():
+    tree = ast.parse((ROOT / "src/rue/__init__.py").read_text())
+    imported = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(rue.__all__) == imported | {"__version__"}
+    assert len(rue.__all__) == len(set(rue.__all__))
+    for name in rue.__all__:
+        assert getattr(rue, name) is not None
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
+def test_every_module_lists_what_it_offers(path):
+    tree = ast.parse(path.read_text())
+    lists = [node for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"]
+    assert len(lists) == 1
+    offered = {element.value for element in lists[0].value.elts}
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assigned = {
+        name.id
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    assert offered <= defined | assigned
+    assert ast.get_docstring(tree)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
+def test_files_fit_on_a_few_screens(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_every_public_name_is_in_the_docs_and_they_are_up_to_date():
+    sys.path.insert(0, str(ROOT / "docs"))
+    import make_pages
+
+    text = (ROOT / "docs/reference.md").read_text()
+    assert text == make_pages.reference(), "run: python docs/make_pages.py"
+    for name in set(rue.__all__) - {"__version__"}:
+        assert re.search(rf"`{name}\b", text), name
+
+
+def test_the_picture_shows_what_make_run_prints():
+    import html
+
+    import make_pages
+
+    printed = subprocess.run(
+        [sys.executable, ROOT / "examples/first_run.py"], capture_output=True, text=True, check=True
+    ).stdout
+    shown = html.unescape("\n".join(re.findall(r"<text[^>]*preserve\">(.*?)</text>", (ROOT / "docs/report.svg").read_text())))
+    assert shown.split() == make_pages.masked(printed).split(), "run: python docs/make_pages.py"
+    assert "no linear model of norm ≤ 10" in shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_python_block_of_the_docs_runs(page, capsys):
+    scope = {"__name__": page.stem}
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
+        exec(compile(block, str(page), "exec"), scope)
+
+
+def test_links_between_the_pages_lead_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", rue.__version__)

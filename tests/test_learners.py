@@ -1,0 +1,395 @@
+"""Ways to give examples, extremes, refusals, and state as a value."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import rue
+
+TINY = 5e-324
+
+
+def stream(n=60, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    return X, np.where(X @ rng.normal(size=d) + rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+MAKERS = {
+    "ogd": lambda **more: rue.OGD("logistic", "ball:2", **more),
+    "svm": lambda **more: rue.SVM(0.1, **more),
+    "adagrad": lambda **more: rue.AdaGrad("hinge", **more),
+    "adagrad scaled": lambda **more: rue.AdaGrad("logistic", scale="largest", **more),
+}
+makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+# The forms an example may have.
+
+
+@makers
+def test_all_forms_of_an_example_are_one(make):
+    X, y = stream()
+    names = [f"x{j}" for j in range(5)]
+    forms = {
+        "dense": list,
+        "array": np.array,
+        "float32": lambda row: row.astype(np.float32).astype(np.float64),
+        "strided": lambda row: np.repeat(row, 2)[::2],
+        "pair": lambda row: (np.flatnonzero(row), row[row != 0]),
+        "pair, lists": lambda row: (np.flatnonzero(row).tolist(), row[row != 0].tolist()),
+        "pair, backwards": lambda row: (np.flatnonzero(row)[::-1], row[row != 0][::-1]),
+        "one-row matrix": lambda row: sparse.csr_matrix(row),
+        "one-row array": lambda row: sparse.coo_array(row[None, :]),
+        "dict": lambda row: dict(zip(names, row, strict=True)),
+        "dict, backwards": lambda row: dict(zip(names[::-1], row[::-1], strict=True)),
+    }
+    X = X.astype(np.float32).astype(np.float64)
+    wanted = make().run(X, y)
+    for name, form in forms.items():
+        learner = make()
+        if "backwards" in name and "dict" in name:
+            learner.update(dict.fromkeys(names, 0.0), 1.0, weight=0.0)
+        found = []
+        for row, label in zip(X, y, strict=True):
+            found.append(learner.predict(form(row)))
+            learner.update(form(row), label)
+        assert np.allclose(found, wanted, rtol=1e-12, atol=1e-13), name
+
+
+def test_dicts_learn_names_as_they_appear_and_predicting_learns_none():
+    learner = rue.OGD("square", "ball:5", "fixed:0.1", intercept=False)
+    learner.update({"a": 1.0}, 2.0)
+    assert learner.predict({"b": 7.0}) == 0.0
+    assert learner.predict({"a": 1.0, "b": 7.0}) == learner.predict({"a": 1.0}) == pytest.approx(0.4)
+    assert list(learner.names.places) == ["a"]
+    learner.update({"c": 2.0, "a": 1.0}, 1.0)
+    assert learner.names.places == {"a": 0, "c": 1}
+    reference = rue.OGD("square", "ball:5", "fixed:0.1", intercept=False)
+    reference.run([[1.0, 0.0], [1.0, 2.0]], [2.0, 1.0])
+    assert np.allclose(learner.weights, reference.weights, rtol=1e-15)
+    again = pickle.loads(pickle.dumps(learner))
+    assert again == learner
+    assert again.predict({"c": 1.0}) == learner.predict({"c": 1.0}) != 0.0
+
+
+def test_numbers_of_every_kind_are_taken_in_dicts_and_text_is_not():
+    learner = rue.AdaGrad()
+    learner.update({"a": True, "b": np.float32(1.5), "c": 3, "d": np.int64(2)}, 1)
+    for bad in ("red", None, [1.0]):
+        with pytest.raises(rue.DataError, match="feature 'a' is"):
+            learner.update({"a": bad, "b": 0.0, "c": 0.0, "d": 0.0}, 1)
+        with pytest.raises(rue.DataError, match="feature 'a' is"):
+            learner.predict({"a": bad})
+
+
+def test_predict_before_anything_is_learnt():
+    x = np.ones(3)
+    for learner in (rue.OGD(), rue.SVM(), rue.AdaGrad(scale="largest")):
+        assert learner.predict(x) == learner.predict({"a": 1.0}) == learner.predict(([5], [1.0])) == 0.0
+        assert learner.t == 0 == learner.d
+    assert rue.OGD(domain="simplex", intercept=False).predict(np.array([3.0, 0.0, 0.0])) == 1.0
+
+
+@makers
+def test_predict_changes_nothing(make):
+    X, y = stream()
+    learner = make()
+    learner.run(X[:30], y[:30])
+    before = pickle.dumps(learner)
+    for row in X:
+        learner.predict(row)
+        learner.predict((np.arange(9), np.ones(9)))
+    learner.predict_many(sparse.csr_matrix(np.ones((3, 12))))
+    assert pickle.dumps(learner) == before
+
+
+@makers
+def test_bits_do_not_depend_on_blocks(make):
+    X, y = stream(5000, seed=3)
+    weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], 5000)
+    for form in (np.asarray, sparse.csr_matrix):
+        whole = make(average="uniform")
+        wanted = whole.run(form(X), y, weights)
+        for size in (1, 7, 4096):
+            cut = make(average="uniform")
+            rows = range(0, 600 if size == 1 else 5000, size)
+            parts = [cut.run(form(X[k : k + size]), y[k : k + size], weights[k : k + size]) for k in rows]
+            found = np.concatenate(parts)
+            assert np.array_equal(found, wanted[: found.size])
+            if found.size == 5000:
+                assert cut == whole
+
+
+@makers
+def test_a_pickle_in_the_middle_changes_no_bit(make):
+    X, y = stream(200)
+    whole, first = make(average="uniform"), make(average="uniform")
+    wanted = whole.run(X, y)
+    first.run(X[:77], y[:77])
+    for second in (pickle.loads(pickle.dumps(first)), copy.copy(first).copy(), copy.deepcopy(first)):
+        assert second == first
+        assert np.array_equal(second.run(X[77:], y[77:]), wanted[77:])
+        assert second == whole != first
+
+
+def test_equality_is_of_settings_and_state():
+    X, y = stream()
+    a, b = rue.OGD("hinge", "ball:2"), rue.OGD(rue.Hinge(), rue.Ball(2))
+    assert a == b
+    assert a != rue.OGD("hinge", "ball:3")
+    assert a != rue.OGD("hinge", "ball:2", intercept=False)
+    a.run(X, y)
+    assert a != b
+    b.run(X, y)
+    assert a == b
+    assert a != "something else"
+    with pytest.raises(TypeError):
+        hash(a)
+
+
+# Extremes.
+
+
+@makers
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_features_of_1e300_are_refused_or_learnt_but_never_poison(make, form):
+    X, y = stream()
+    X[::7] *= 1e300
+    learner = make(average="uniform")
+    p = learner.run(form(X), y)
+    assert np.isfinite(learner.point).all()
+    assert np.isfinite(learner.average).all()
+    assert np.isfinite(learner.predict(np.ones(5)))
+    assert np.isfinite(p[1:7]).all()
+    run = rue.learn(form(X), y, learner=make())
+    assert run.refused == np.isnan(p).sum()
+    assert run.examples == 60 - run.refused
+    assert math.isfinite(run.risk)
+
+
+def test_a_refused_example_leaves_no_trace():
+    X, y = stream()
+    bad = X.copy()
+    bad[10] = 1e300
+    keep = np.arange(60) != 10
+    for make in (MAKERS["ogd"], MAKERS["svm"], MAKERS["adagrad"]):
+        a, b = make(average="uniform"), make(average="uniform")
+        p = a.run(bad, y)
+        assert math.isnan(p[10])
+        assert np.array_equal(p[keep], b.run(X[keep], y[keep]))
+        assert a == b
+
+
+@makers
+def test_subnormal_features(make):
+    X, y = stream()
+    for scale in (TINY, 1e-310, 1e-160):
+        learner = make()
+        assert np.isfinite(learner.run(X * scale, y)).all()
+        assert np.isfinite(learner.point).all()
+
+
+@makers
+def test_empty_rows_and_no_features_at_all(make):
+    y = np.array([1.0, -1.0, 1.0])
+    learner = make()
+    p = learner.run(sparse.csr_matrix((3, 4)), y)
+    assert np.isfinite(p).all()
+    assert not learner.weights.any()
+    assert learner.bias != 0.0
+    alone = make(intercept=False)
+    assert not alone.run(np.zeros((3, 4)), y).any()
+    assert make().run(np.empty((3, 0)), y).shape == (3,)
+    assert make().run(np.empty((0, 4)), np.empty(0)).shape == (0,)
+
+
+@makers
+def test_dimension_2_to_the_24_costs_what_ten_features_cost(make):
+    # O(d) a round would be 3·10^10 steps here and not end before the tests are stopped
+    rng = np.random.default_rng(0)
+    places = np.sort(rng.choice(2**24, 10, replace=False))
+    small = rng.normal(size=(2000, 10))
+    y = np.where(small.sum(axis=1) > 0, 1.0, -1.0)
+    big = sparse.csr_matrix((small.ravel(), np.tile(places, 2000), np.arange(0, 20_001, 10)), shape=(2000, 2**24))
+    a, b = make(average="uniform"), make(average="uniform")
+    assert np.array_equal(a.run(big, y), b.run(sparse.csr_matrix(small), y))
+    assert np.array_equal(a.weights[places], b.weights)
+    c = make(average="uniform")
+    for row, label in zip(small[:50], y, strict=False):
+        c.update((places, row), label)
+    assert c.d == places[-1] + 1
+
+
+def test_the_scale_is_multiplied_out_before_it_underflows():
+    # each projection onto the ball multiplies the scale by about 1/1001: it would underflow after a hundred rounds
+    X, y = np.ones((3000, 2)) * np.array([[1.0, 0.0]]), np.ones(3000)
+    X[1::2] = [0.0, 1.0]
+    learner = rue.OGD("linear", "ball:1", "fixed:1000", intercept=False, average="uniform")
+    learner.run(X, y)
+    w = np.zeros(2)
+    total = np.zeros(2)
+    for x in X:
+        total += w
+        w = w - 1000.0 * x
+        w /= max(1.0, np.linalg.norm(w))
+    assert np.allclose(learner.point, w, rtol=1e-10)
+    assert np.allclose(learner.average, total / 3000, rtol=1e-10)
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weights", "row", "words"),
+    [
+        ([[1.0], [math.nan]], [1, -1], None, 1, "a feature is nan: features must be finite"),
+        ([[1.0], [math.inf]], [1, -1], None, 1, "a feature is inf"),
+        ([[1.0], [2.0]], [1, 0], None, 1, r"the label np.float64\(0.0\) is not −1 or \+1, which Hinge\(\) needs"),
+        ([[1.0], [2.0]], [math.nan, 1], None, 0, "the label"),
+        ([[1.0], [2.0]], [1, 1], [1, -2], 1, "the weight"),
+        ([[1.0], [2.0]], [1, 1], [math.inf, 1], 0, "the weight"),
+    ],
+)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_an_unusable_example_stops_with_its_row(form, X, y, weights, row, words):
+    learner = rue.OGD("hinge", "ball:1")
+    with pytest.raises(rue.BadExample, match=words) as caught:
+        learner.run(form(X), y, weights)
+    assert caught.value.row == row == learner.t
+    assert str(caught.value).startswith(f"row {row} (counting from 0): ")
+    reference = rue.OGD("hinge", "ball:1", d=1)
+    reference.run(form(X[:row]).reshape(row, 1) if form is np.asarray else form((row, 1)) + form(X)[:row], y[:row])
+    assert learner == reference
+
+
+def test_repeated_and_misplaced_indices():
+    learner = rue.OGD("hinge", "ball:1")
+    twice = sparse.csr_matrix((np.ones(3), [0, 2, 2], [0, 1, 3]), shape=(2, 3))
+    with pytest.raises(rue.BadExample, match="row 1 .*appears more than once"):
+        learner.run(twice, [1, 1])
+    with pytest.raises(rue.DataError, match="feature 2 appears more than once"):
+        learner.update(([2, 0, 2], [1.0, 1.0, 1.0]), 1)
+    with pytest.raises(rue.DataError, match="negative"):
+        learner.update(([-1], [1.0]), 1)
+    with pytest.raises(rue.DataError, match="whole numbers"):
+        learner.update(([0.5], [1.0]), 1)
+    with pytest.raises(rue.DataError, match="one length"):
+        learner.update(([1, 2], [1.0]), 1)
+    broken = sparse.csr_matrix(np.eye(3))
+    broken.indices[1] = 77
+    with pytest.raises(rue.BadExample, match="row 1 .*beyond"):
+        rue.OGD("hinge", "ball:1").run(broken, [1, 1, 1])
+    damaged = sparse.csr_matrix(np.eye(3))
+    damaged.indptr[2] = 1000
+    with pytest.raises(rue.BadExample, match="row 1 .*damaged"):
+        rue.OGD("hinge", "ball:1").run(damaged, [1, 1, 1])
+
+
+def test_unsorted_indices_are_sorted():
+    X, y = stream(50)
+    csr = sparse.csr_matrix(X)
+    mixed = csr.copy()
+    for i in range(20, 50):
+        part = slice(mixed.indptr[i], mixed.indptr[i + 1])
+        mixed.indices[part], mixed.data[part] = mixed.indices[part][::-1], mixed.data[part][::-1]
+    a, b = rue.SVM(0.1), rue.SVM(0.1)
+    assert np.array_equal(a.run(csr, y), b.run(mixed, y))
+    assert np.array_equal(a.predict_many(csr), b.predict_many(mixed))
+
+
+def test_widths_that_do_not_fit():
+    learner = rue.OGD("hinge", "ball:1", d=3)
+    with pytest.raises(rue.DataError, match="has 2 features, but the learner has 3"):
+        learner.update(np.ones(2), 1)
+    with pytest.raises(rue.DataError, match="has 4 features, but the learner has 3"):
+        learner.run(np.ones((2, 4)), [1, 1])
+    with pytest.raises(rue.DataError, match="has 2 features"):
+        learner.predict(np.ones(2))
+    fixed = rue.OGD("hinge", "simplex")
+    fixed.update(([0, 1], [1.0, 1.0]), 1)
+    with pytest.raises(rue.DataError, match="cannot grow: say the number"):
+        fixed.update(([5], [1.0]), 1)
+    with pytest.raises(rue.DataError, match="by position"):
+        learner.update(np.ones(3), 1)
+        learner.update({"a": 1.0}, 1)
+    for x in (np.ones((2, 3)), 3.0):
+        with pytest.raises(rue.DataError, match="one dimension"):
+            learner.update(x, 1)
+
+
+def test_labels_and_weights_that_are_no_numbers():
+    learner = rue.AdaGrad()
+    for _ in range(2):
+        with pytest.raises(rue.DataError, match="must be numbers"):
+            learner.update(np.ones(2), "yes")
+        with pytest.raises(rue.DataError, match="must be numbers"):
+            learner.update(np.ones(2), 1.0, weight="heavy")
+        learner.update(np.ones(2), 1)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: rue.OGD("hinge", "reals"), "theory' needs a bounded domain and Reals"),
+        (lambda: rue.OGD("hinge", "reals", "adaptive"), "adaptive' needs a bounded domain"),
+        (lambda: rue.OGD("hinge", "reals", "horizon:10"), "horizon' needs a bounded domain"),
+        (lambda: rue.OGD("poisson", "ball:1", "horizon:10"), "needs a bound G"),
+        (lambda: rue.OGD("zero-one"), "not convex"),
+        (lambda: rue.OGD(rue.Indicator(rue.Ball(1))), "is a constraint: give the set as domain=Ball"),
+        (lambda: rue.OGD(rue.Regularised(rue.Square(), 0.01), "reals", "strong:0.01"), "can explode"),
+        (lambda: rue.OGD(rue.Regularised(rue.Square(), 0.01), "reals"), "can explode"),
+        (lambda: rue.OGD("hinje"), "did you mean 'hinge'"),
+        (lambda: rue.OGD(3), "loss must be"),
+        (lambda: rue.OGD(domain=3), "domain must be"),
+        (lambda: rue.OGD(step=3), "step must be"),
+        (lambda: rue.OGD(average=3), "average must be"),
+        (lambda: rue.OGD(d=-1), "d must be the number of features"),
+        (lambda: rue.OGD(d=2.5), "d must be the number of features"),
+        (lambda: rue.OGD("square", rue.Interval(0, 1), d=3), "has 1 coordinates"),
+        (lambda: rue.OGD("square", rue.Ball(1, [0.0, 1.0]), d=2), "an intercept counts"),
+        (lambda: rue.AdaGrad("hinge", "ball:1"), "coordinate by coordinate"),
+        (lambda: rue.AdaGrad("hinge", "box:-1,1", scale="largest"), "changes the units"),
+        (lambda: rue.AdaGrad(scale="huge"), "scale must be"),
+        (lambda: rue.AdaGrad(rate=-1.0), "rate must be positive"),
+        (lambda: rue.AdaGrad(beta=-1.0), "beta ≥ 0"),
+        (lambda: rue.AdaGrad(rue.Regularised(rue.Hinge(), 0.1)), "use OGD"),
+        (lambda: rue.SVM(-1.0), "lambda_ must be positive"),
+        (lambda: rue.SVM(0.1, "cubic"), "weighting must be"),
+        (lambda: rue.Perceptron(0.0), "must be positive"),
+        (lambda: rue.FollowTheLeader("hinge"), "no leader in closed form"),
+        (lambda: rue.FollowTheLeader("linear", "reals"), "not on Reals"),
+        (lambda: rue.FollowTheLeader("square", "reals", d=3), "in one coordinate, and here are 4"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_when_it_is_built(build, words):
+    with pytest.raises(rue.SettingsError, match=words) as caught:
+        build()
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_averages_are_refused_where_none_is_kept():
+    learner = rue.OGD()
+    learner.update(np.ones(2), 1)
+    for ask in (
+        lambda: learner.average,
+        lambda: learner.predict(np.ones(2), average=True),
+        lambda: learner.predict_many(np.ones((1, 2)), average=True),
+    ):
+        with pytest.raises(rue.SettingsError, match="average='uniform'"):
+            ask()
+
+
+def test_repr_and_explain_read_as_one_would_type():
+    learner = rue.OGD("hinge", rue.Ball(2), average="uniform")
+    assert eval(repr(learner).replace("OGD(", "rue.OGD(", 1), {**vars(rue), "rue": rue}) == learner
+    assert "√2·U/(G√t) with U = 2" in learner.explain()
+    assert "number of features" in rue.OGD("hinge", "box:-1,1").explain()
+    assert "D = 4" in rue.OGD("hinge", "box:-1,1", d=3).explain()
+    assert "no step" in rue.FollowTheLeader().explain()
+    assert "√Σg_j²" in rue.AdaGrad().explain()
