@@ -198,13 +198,13 @@ def adagrad(X, y, c, slope, project, w, rate, beta):
 
 
 def adagrad_scaled(X, y, c, slope, rate, beta):
-    """A10 on x_j / max |x_j| so far, this round included; the points are those of the features as they came."""
+    """A10 on x_j / max |x_j| so far, this round included; a point is in the units of the features it has seen."""
     w, total, largest, rounds = np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros(X.shape[1]), []
     for x, label, a in zip(X, y, c, strict=True):
         now = np.maximum(largest, np.abs(x))
         unit = np.where(now > 0, now, 1.0)
         p = w @ (x / unit)
-        rounds.append((p, w / unit, np.nan))
+        rounds.append((p, w / np.where(largest > 0, largest, 1.0), np.nan))
         if a > 0:
             g, largest = a * slope(p, label) * x / unit, now
             total = total + g**2

@@ -223,6 +223,11 @@ def test_lipschitz_is_true_and_tight(name):
         assert case.lipschitz * (1 - 1e-12) <= largest <= case.lipschitz
 
 
+@pytest.mark.parametrize(("tau", "largest"), [(0.1, 0.9), (0.5, 0.5), (0.7, 0.7)])
+def test_lipschitz_of_the_quantile_loss(tau, largest):
+    assert rue.Quantile(tau).lipschitz == largest == max(-rue.Quantile(tau).slope(0, 1), rue.Quantile(tau).slope(1, 0))
+
+
 @each
 def test_smoothness_is_true_and_tight(name):
     case, h = CASES[name], 1e-4
@@ -365,16 +370,15 @@ def test_the_indicator_of_a_set():
     [
         (
             rue.ZeroOne(),
-            "OGD: ZeroOne() is not convex, so it can be measured but not learnt with; "
-            "hinge and logistic loss bound it.",
+            "OGD: ZeroOne() is not convex: it can be measured, not learnt with; hinge and logistic loss bound it.",
         ),
         (
             rue.Indicator(rue.Ball(2)),
             "OGD: the indicator of a set is a constraint: give the set as domain=Ball(radius=2.0).",
         ),
-        (3.0, "OGD: loss must be a rue.Loss made with @rue.parameter, or a spec, not 3.0."),
-        (None, "OGD: loss must be a rue.Loss made with @rue.parameter, or a spec, not None."),
-        (rue.Ball(1), "OGD: loss must be a rue.Loss made with @rue.parameter, or a spec, not Ball(radius=1.0)."),
+        (3.0, "OGD: loss must be a rue.Loss or a spec, not 3.0."),
+        (None, "OGD: loss must be a rue.Loss or a spec, not None."),
+        (rue.Ball(1), "OGD: loss must be a rue.Loss or a spec, not Ball(radius=1.0)."),
     ],
     ids=["zero-one", "indicator", "number", "none", "domain"],
 )
@@ -548,7 +552,7 @@ def test_the_users_own_loss_is_checked(loss, words):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_built_in_losses_pass_the_check_of_the_users(name):
-    from rue.losses import require_convex
+    from rue.convexity import require_convex
 
     require_convex(CASES[name].loss)
 

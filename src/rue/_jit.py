@@ -18,6 +18,7 @@ import functools
 import inspect
 import math
 import operator
+import re
 import typing
 from collections.abc import Callable
 from types import FunctionType
@@ -33,7 +34,18 @@ from numba.extending import overload
 from rue._cache import DiskCache
 from rue.errors import SettingsError
 
-__all__ = ["Kernel", "Strided", "Vector", "foreign", "kernel", "parameter", "plain", "twin", "values"]
+__all__ = [
+    "Kernel",
+    "Strided",
+    "Vector",
+    "foreign",
+    "kernel",
+    "parameter",
+    "plain",
+    "require_parameter",
+    "twin",
+    "values",
+]
 
 Vector = Annotated[Any, "vector"]
 """A field that holds numbers: whatever is given becomes a read-only float64 array."""
@@ -69,6 +81,7 @@ def parameter(cls: type[C]) -> type[C]:
     made.__eq__ = lambda self, other: (  # type: ignore[method-assign]  # arrays compare by content
         type(self) is type(other) and _content(self) == _content(other)
     )
+    made.__setstate__ = _restore  # type: ignore[attr-defined]
     made.__hash__ = lambda self: hash((type(self), _content(self)))  # type: ignore[method-assign]
     # Numba takes an empty tuple for a missing receiver, so a class without fields gets one.
     fields = [field.name for field in dataclasses.fields(made)] or ["nothing"]  # type: ignore[arg-type]
@@ -88,7 +101,14 @@ def values(cls: type[C]) -> type[C]:
 
 def plain(obj: Any) -> bool:
     """Whether `obj` is a parameter, that is, made by `@parameter`."""
-    return hasattr(type(obj), "Twin")
+    return "Twin" in type(obj).__dict__  # a subclass needs the decorator too
+
+
+def require_parameter(obj: Any) -> None:
+    """Refuse an object of a class that lacks the decorator: kernels could not take it."""
+    if not plain(obj):
+        name = type(obj).__name__
+        raise SettingsError(f"{name} is a plain class: put @rue.parameter above it, so that it can be compiled.")
 
 
 def twin(obj: Any) -> Any:
@@ -103,14 +123,25 @@ def foreign(obj: Any) -> bool:
     """Whether a class from outside the package takes part; such kernels are never written to the disk cache."""
     if not plain(obj):
         return False
+    return _outside(obj) or any(foreign(getattr(obj, field.name)) for field in dataclasses.fields(obj))
+
+
+def _outside(obj: Any) -> bool:
     module = type(obj).__module__
-    outside = not (module == "rue" or module.startswith("rue."))
-    return outside or any(foreign(getattr(obj, field.name)) for field in dataclasses.fields(obj))
+    return not (module == "rue" or module.startswith("rue."))
 
 
 def _kinds(cls: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(cls, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(cls) if hints[field.name] in _COERCIONS}
+
+
+def _restore(self: Any, state: dict[str, Any]) -> None:
+    """Unpickle; arrays come back writable and must not stay so."""
+    for name, field in state.items():
+        if isinstance(field, np.ndarray):
+            field.setflags(write=False)
+        object.__setattr__(self, name, field)
 
 
 def _number(value: Any) -> float:
@@ -280,16 +311,23 @@ def _typeof(arg: Any) -> Any:
     return found
 
 
+# The lines of Numba's long messages that say what it did not understand.
+_TELLING = re.compile(
+    r"^.*?((No implementation of function|Unknown attribute|Untyped global|Use of unsupported|Unsupported|Cannot"
+    r"|Invalid|NameError|NRT required|Unable to|No conversion|Failed to|name ').*)$"
+)
+
+
 def _explain(error: Exception, args: tuple[Any, ...]) -> str:
     def classes(obj: Any) -> list[str]:
         if not plain(obj):
             return []
         inner = [name for field in dataclasses.fields(obj) for name in classes(getattr(obj, field.name))]
-        return ([type(obj).__name__] if foreign(obj) else []) + inner
+        return ([type(obj).__name__] if _outside(obj) else []) + inner
 
     culprits = ", ".join(dict.fromkeys(name for arg in args for name in classes(arg))) or "rue itself"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    detail = next((line for line in reversed(lines) if not line.startswith(("During", "raised", "^", "<source"))), "")
+    lines = [line.strip() for line in str(error).splitlines() if _TELLING.search(line)]
+    detail = _TELLING.sub(r"\1", lines[-1]) if lines else "see the error above this one"
     return (
         f"the methods of {culprits} could not be compiled: {detail[:200]} "
         "(use plain arithmetic on floats, math functions and loops; no allocation, no Python objects)."

@@ -11,7 +11,7 @@ import numpy as np
 from rue import ledger as accounts
 from rue._jit import kernel
 from rue.domains import Ball
-from rue.errors import BadExample, SettingsError
+from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import AdaGrad, Learner
 from rue.ledger import Ledger, open_ledger
 from rue.registry import make
@@ -136,16 +136,21 @@ def learn(
     skipped, before, seconds = 0, 0, 0.0
     for block in blocks(X, y, weights):
         if labels is None:
-            labels = Labels.of(block.y, "auto" if given is None else given.loss.task)
+            labels = Labels.of(block.y if y is None else y, "auto" if given is None else given.loss.task)
         if learnt is None:
             learnt = default_learner(labels.task)
-        block = Block(block.X, labels.encode(block.y), block.weights)
+        labels, said = labels.extended(block.y), block.y
+        if said is None:
+            raise DataError("a block has no labels: every block of a stream needs y.")
+        block = Block(block.X, labels.encode(said), block.weights)
         learnt.widen(block)
         ledger = ledger.grown(learnt.coordinates)
         out, begin = np.empty(len(block)), 0
         started = time.perf_counter()
         while begin < len(block):
             begin, why = learnt.run_block(block, ledger, out, begin)
+            if why and labels.task == "classify" and np.isnan(block.y[begin]):
+                why = labels.complaint(said[begin])
             if why and bad == "stop":
                 raise BadExample(before + begin, why)
             if why:
@@ -155,8 +160,10 @@ def learn(
         parts.append((out, block.y, block.weights))
         before += len(block)
     if labels is None or learnt is None:
-        raise BadExample(0, "there are no examples to learn.")
+        raise DataError("there are no examples to learn.")
     p, signs = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    column = None if parts[0][2] is None else np.concatenate([part[2] for part in parts])
+    column = None
+    if any(part[2] is not None for part in parts):
+        column = np.concatenate([np.ones(len(part[0])) if part[2] is None else part[2] for part in parts])
     refused = int(np.isnan(p).sum()) - skipped
     return Run(learnt, labels, p, signs, column, ledger, refused, skipped, seconds)

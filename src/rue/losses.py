@@ -20,8 +20,6 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import numpy as np
-
 from rue._jit import parameter
 from rue.errors import SettingsError
 from rue.registry import register
@@ -123,10 +121,10 @@ class Square(Loss):
         return 2.0 * (p - y)
 
     def exp_concave(self, low: float, high: float) -> float:
-        return 1.0 / (2.0 * (high - low) ** 2)
+        return 1.0 / (2.0 * (high - low) ** 2) if high > low else math.inf
 
     def mixable(self, low: float, high: float) -> float:
-        return 2.0 / (high - low) ** 2
+        return 2.0 / (high - low) ** 2 if high > low else math.inf
 
 
 @register("loss", "absolute")
@@ -265,6 +263,8 @@ class Huber(Loss):
         return min(self.delta, max(-self.delta, p - y))
 
     def exp_concave(self, low: float, high: float) -> float | None:
+        if high == low:
+            return math.inf
         return 1.0 / (high - low) ** 2 if high - low <= self.delta else None
 
 
@@ -322,10 +322,10 @@ class Poisson(CountLoss):
     nonnegative = False
 
     def value(self, p: float, y: float) -> float:
-        return float(np.exp(p)) - y * p
+        return (math.exp(p) if p < 709.0 else math.inf) - y * p
 
     def slope(self, p: float, y: float) -> float:
-        return float(np.exp(p)) - y
+        return (math.exp(p) if p < 709.0 else math.inf) - y
 
 
 @parameter

@@ -11,6 +11,7 @@ Ball(radius=10.0)
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -51,16 +52,30 @@ def make(kind: str, spec: object, **defaults: Any) -> Any:
     if not isinstance(spec, str):
         return spec
     name, _, rest = spec.strip().partition(":")
-    known = _known.get(kind, {})
+    if kind not in _known:
+        raise UnknownName(f"there is no kind {kind!r} of object: the kinds are {', '.join(sorted(_known))}.")
+    known = _known[kind]
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise UnknownName(f"there is no {kind} named {name!r}: {hint}the names are {', '.join(names(kind))}.")
     positional, named = _arguments(rest)
+    arguments = {**defaults, **named}
+    takes = inspect.signature(known[name])
     try:
-        return known[name](*positional, **{**defaults, **named})
+        takes.bind(*positional, **arguments)
     except TypeError as error:
-        raise SettingsError(f"the {kind} {spec!r} cannot be built: {error}.") from error
+        raise SettingsError(f"the {kind} {spec!r} cannot be built ({error}): {name} takes {_listed(takes)}.") from error
+    return known[name](*positional, **arguments)
+
+
+def _listed(takes: inspect.Signature) -> str:
+    """The arguments of a signature as one would type them."""
+    listed = [
+        parameter.name if parameter.default is parameter.empty else f"{parameter.name}={parameter.default!r}"
+        for parameter in takes.parameters.values()
+    ]
+    return ", ".join(listed) or "no arguments"
 
 
 def _arguments(text: str) -> tuple[list[Any], dict[str, Any]]:

@@ -19,9 +19,21 @@ from rue._jit import Vector, parameter
 from rue.domains import Ball, Domain
 from rue.errors import SettingsError
 from rue.losses import Loss, Square
-from rue.registry import register
+from rue.registry import register, registered
 
-__all__ = ["Adaptive", "Derived", "Fixed", "Horizon", "Seen", "Sequence", "Sqrt", "Step", "Strong", "Theory"]
+__all__ = [
+    "Adaptive",
+    "Derived",
+    "Fixed",
+    "Horizon",
+    "Seen",
+    "Sequence",
+    "Sqrt",
+    "Step",
+    "Strong",
+    "Theory",
+    "require_step",
+]
 
 
 class Seen(NamedTuple):
@@ -148,7 +160,8 @@ class Adaptive(Step):
 
     def resolve(self, loss: Loss, domain: Domain, lambda_: float, d: int) -> tuple[Step, str]:
         D = self.diameter or domain.diameter(d)
-        words = f"step D/√2 over √Σ‖g‖² with D = {D:g}, which needs no bound on the gradients (A8, B9)"
+        factor = "" if self.factor == 1.0 else f"{self.factor:g} times "
+        words = f"step {factor}D/√2 over √Σ‖g‖² with D = {D:g}, which needs no bound on the gradients (A8, B9)"
         return dataclasses.replace(self, diameter=D), words
 
 
@@ -247,7 +260,7 @@ def _gradient_bound(loss: Loss, domain: Domain) -> tuple[float, int, str] | None
         L = loss.lipschitz
         return L, 1, f"{_name(loss)} has slopes of at most {L:g}"
     if isinstance(loss, Square) and isinstance(domain, Ball) and not domain.centre.any():
-        return 4.0 * domain.radius, 2, "the square loss on the ball has ‖g‖ ≤ 4UX² when |y| ≤ UX (B4)"
+        return 4.0 * domain.radius, 2, "square loss on the ball has ‖g‖ ≤ 4UX² when |y| ≤ UX"
     return None
 
 
@@ -255,6 +268,8 @@ def _over_gradients(
     loss: Loss, domain: Domain, given: Any, length: float, T: float, start: str, ids: str
 ) -> tuple[Step, str]:
     """`length` over G·√t (or √T): with G as given, from X as given, or from the largest ‖x‖ so far."""
+    if length == 0.0:
+        return Derived(0.0, 1.0, 1, T), "no step: the domain is a single point"
     G, why = given.G, "as given"
     bound = _gradient_bound(loss, domain)
     if not G and bound is None:
@@ -262,18 +277,27 @@ def _over_gradients(
     if not G and bound is not None:
         c, power, why = bound
         symbol = ("X" if c == 1.0 else f"{c:g}·X") + ("²" if power == 2 else "")
+        if power == 2:
+            ids = ids.replace(")", ", B4)")
         if not given.X:
-            words = f"{start} and G = {symbol}, the largest ‖x‖ so far, because {why} {ids}".replace(
-                "the largest", "X the largest" if symbol != "X" else "the largest"
-            )
-            return Derived(length, c, power, T), words
-        G, why = c * given.X**power, f"{symbol} with X as given, because {why}"
+            largest = "the largest ‖x‖ so far" if symbol == "X" else "X the largest ‖x‖ so far"
+            return Derived(length, c, power, T), f"{start} and G = {symbol}, {largest}, because {why} {ids}"
+        G, why = c * given.X**power, f"which is {symbol} for the X given, because {why}"
     step: Step = Fixed(length / (G * math.sqrt(T))) if T else Sqrt(length / G)
     return step, f"{start} and G = {G:g}, {why} {ids}"
 
 
 def _name(loss: Loss) -> str:
-    return type(loss).__name__.lower()
+    found = (name for name, made in registered("loss").items() if made is type(loss))
+    return next(found, type(loss).__name__)
+
+
+def require_step(step: Step) -> None:
+    """Refuse a step of the user's own that is negative or not a number."""
+    for t in (1.0, 2.0, 10.0, 1000.0):
+        eta = step.eta(t, Seen(t, 1.0, t))
+        if not isinstance(eta, int | float) or not 0.0 <= eta < math.inf:
+            raise SettingsError(f"{type(step).__name__}: eta({t:g}, seen) is {eta!r}: it must be a finite number ≥ 0.")
 
 
 def _require_positive(step: Any) -> None:

@@ -46,7 +46,7 @@ class Domain:
 
     def support(self, v: Any) -> float:
         """h_K(v) = sup over u in K of ⟨v, u⟩, or an upper bound of it."""
-        return 0.0 if not np.any(v) else math.inf
+        return 0.0 if not np.any(self.vector(v)) else math.inf
 
     def diameter(self, d: int) -> float:
         """The largest distance between two points of the set in d coordinates, or an upper bound of it."""
@@ -60,9 +60,13 @@ class Domain:
         """The projection, and how far off it may be where it has no closed form."""
         point = np.array(w, dtype=np.float64, ndmin=1)
         self.require(point.size)
-        residual = _move_onto(self, point, np.empty((self.scratch_rows, point.size)))
-        if not math.isfinite(residual):
+        if not np.isfinite(point).all():
             raise DataError(f"{w!r} cannot be projected onto {self!r}: it holds numbers that are not finite.")
+        residual = _move_onto(self, point, np.empty((self.scratch_rows, point.size)))
+        if not isinstance(residual, int | float):
+            raise SettingsError(f"{type(self).__name__}: onto must return how far off the result may be, 0.0 if exact.")
+        if not math.isfinite(residual):
+            raise DataError(f"{w!r} is too far away to be projected onto {self!r}.")
         return point, float(residual)
 
     def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
@@ -70,6 +74,12 @@ class Domain:
         point = np.array(w, dtype=np.float64, ndmin=1)
         away = float(np.linalg.norm(point - self.project(point)))
         return away <= tolerance * (1.0 + float(np.linalg.norm(point)))
+
+    def vector(self, v: Any) -> Any:
+        """v as an array of as many numbers as the set has coordinates."""
+        array = np.asarray(v, dtype=np.float64)
+        self.require(array.size)
+        return array
 
     def start(self, d: int) -> Any:
         """w_1: the projection of 0."""

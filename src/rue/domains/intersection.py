@@ -125,6 +125,8 @@ class Intersection(Domain):
                 scratch[i, j] = 0.0
         for j in range(w.size):
             size += w[j] * w[j]
+        if not math.isfinite(size):
+            return math.inf
         change = 0.0
         for _ in range(_SWEEPS):
             change = self.sets.sweep(w, scratch, 0)
@@ -145,6 +147,8 @@ class Intersection(Domain):
 
     def start(self, d: int) -> Any:
         """The projection of 0; refuses sets that do not meet."""
-        if (far := self.residual(np.zeros(d))) > 1e-6:
+        point = self.project(np.zeros(d))
+        far = max(float(np.linalg.norm(point - member.project(point))) for member in self.members)
+        if far > 0.02 * (1.0 + float(np.linalg.norm(point))):  # sets that touch in one point are approached slowly
             raise SettingsError(f"{self!r}: the sets do not meet; the nearest point found is {far:.2g} away from one.")
-        return self.project(np.zeros(d))
+        return point

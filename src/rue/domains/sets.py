@@ -48,6 +48,8 @@ class Ball(Domain):
     def __post_init__(self) -> None:
         if not 0.0 < self.radius < math.inf:
             raise SettingsError(f"Ball: radius must be positive and finite, not {self.radius}; `Reals` has no bound.")
+        if not np.isfinite(self.centre).all():
+            raise SettingsError("Ball: centre must be finite in every coordinate.")
 
     def __repr__(self) -> str:
         centre = f", centre={self.centre.tolist()}" if self.centre.size else ""
@@ -62,16 +64,19 @@ class Ball(Domain):
         return int(self.centre.size) or None
 
     def onto(self, w: Any, scratch: Any) -> float:
-        c = self.centre
-        square = 0.0
+        c, largest, square = self.centre, 0.0, 0.0
         for j in range(w.size):
-            z = w[j] - c[j] if c.size > 0 else w[j]
+            largest = max(largest, abs(w[j] - c[j] if c.size > 0 else w[j]))
+        if largest == 0.0:
+            return 0.0
+        for j in range(w.size):  # in units of the largest, so that no square overflows
+            z = (w[j] - c[j] if c.size > 0 else w[j]) / largest
             square += z * z
-        if square > self.radius * self.radius:
-            shrink = self.radius / math.sqrt(square)
+        if math.sqrt(square) > self.radius / largest:
+            shrink = self.radius / largest / math.sqrt(square)
             for j in range(w.size):
                 w[j] = c[j] + (w[j] - c[j]) * shrink if c.size > 0 else w[j] * shrink
-        return 0.0 * square
+        return 0.0
 
     def lowest(self, theta: Any, w: Any) -> bool:
         """Write argmin over the ball of ⟨θ, u⟩ into w; False when every point is one (θ = 0)."""
@@ -88,7 +93,7 @@ class Ball(Domain):
 
     def support(self, v: Any) -> float:
         """⟨centre, v⟩ + radius·‖v‖."""
-        v = np.asarray(v, dtype=np.float64)
+        v = self.vector(v)
         shift = float(self.centre @ v) if self.centre.size else 0.0
         return shift + self.radius * float(np.linalg.norm(v))
 
@@ -118,10 +123,13 @@ class Box(Domain):
     kind = "coordinate"
 
     def __post_init__(self) -> None:
+        if self.coordinates < 0:
+            raise SettingsError(f"Box: coordinates must be a number of coordinates, not {self.coordinates}.")
         sizes = {self.lower.size, self.upper.size, self.coordinates or 1} - {1}
         if len(sizes) > 1 or 0 in sizes:
             raise SettingsError(
-                f"Box: lower has {self.lower.size} numbers and upper {self.upper.size}; give one or d of each."
+                f"Box: lower has {self.lower.size} numbers and upper {self.upper.size}; give one of each, or as many "
+                f"as there are coordinates{f', {self.coordinates}' if self.coordinates else ''}."
             )
         if np.any(self.lower > self.upper):
             raise SettingsError("Box: lower must not exceed upper in any coordinate.")
@@ -156,11 +164,9 @@ class Box(Domain):
         return self.upper[j] if self.upper.size > 1 else self.upper[0]
 
     def onto(self, w: Any, scratch: Any) -> float:
-        total = 0.0
         for j in range(w.size):
             w[j] = self.clip(j, w[j])
-            total += w[j]
-        return 0.0 * total
+        return 0.0
 
     def side(self, j: Any) -> Any:
         """D_j, the length of the box along coordinate j."""
@@ -179,7 +185,7 @@ class Box(Domain):
         return moved
 
     def support(self, v: Any) -> float:
-        v = np.asarray(v, dtype=np.float64)
+        v = self.vector(v)
         used = v != 0.0  # 0·∞ counts as 0
         low, high = np.broadcast_to(self.lower, v.shape), np.broadcast_to(self.upper, v.shape)
         return float(np.sum(np.maximum(v[used] * low[used], v[used] * high[used])))
@@ -192,6 +198,8 @@ class Box(Domain):
 @register("domain", "interval")
 def Interval(low: float, high: float) -> Box:
     """[low, high] ⊂ ℝ: a box of one coordinate."""
+    if np.ndim(low) or np.ndim(high):
+        raise SettingsError("Interval: low and high must be two numbers.")
     return Box(low, high, coordinates=1)
 
 
@@ -210,14 +218,12 @@ class Orthant(Domain):
         return math.inf
 
     def onto(self, w: Any, scratch: Any) -> float:
-        total = 0.0
         for j in range(w.size):
             w[j] = max(0.0, w[j])
-            total += w[j]
-        return 0.0 * total
+        return 0.0
 
     def support(self, v: Any) -> float:
-        return 0.0 if np.all(np.asarray(v) <= 0.0) else math.inf
+        return 0.0 if np.all(self.vector(v) <= 0.0) else math.inf
 
 
 @register("domain", "halfspace")
@@ -248,11 +254,11 @@ class Halfspace(Domain):
         if excess > 0.0:
             for j in range(w.size):
                 w[j] -= excess / square * self.normal[j]
-        return 0.0 * excess
+        return 0.0
 
     def support(self, v: Any) -> float:
         """λ·offset if v = λ·normal with λ ≥ 0, otherwise +∞."""
-        along = _multiple(self.normal, v)
+        along = _multiple(self.normal, self.vector(v))
         return along * self.offset if along is not None and along >= 0.0 else math.inf
 
 
@@ -279,11 +285,11 @@ class Hyperplane(Domain):
         excess = inside - self.offset
         for j in range(w.size):
             w[j] -= excess / square * self.normal[j]
-        return 0.0 * excess
+        return 0.0
 
     def support(self, v: Any) -> float:
         """λ·offset if v = λ·normal, otherwise +∞."""
-        along = _multiple(self.normal, v)
+        along = _multiple(self.normal, self.vector(v))
         return along * self.offset if along is not None else math.inf
 
 
@@ -295,7 +301,6 @@ def _require_normal(domain: Any) -> None:
 
 def _multiple(normal: Any, v: Any) -> float | None:
     """λ with v = λ·normal up to rounding, or None: an error here would make a certificate too small."""
-    v = np.asarray(v, dtype=np.float64)
     along = float(v @ normal) / float(normal @ normal)
     off = float(np.linalg.norm(v - along * normal))
     return along if off <= 8.0 * np.finfo(np.float64).eps * float(np.linalg.norm(v)) else None

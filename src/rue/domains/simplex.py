@@ -35,14 +35,16 @@ class Simplex(Domain):
             raise SettingsError(f"Simplex: total must be positive and finite, not {self.total}.")
 
     def threshold(self, w: Any) -> float:
-        """τ with Σ [w_j − τ]₊ = total."""
-        tau = -math.inf
+        """τ with Σ [w_j − max w − τ]₊ = total; below the maximum, where nothing cancels."""
+        top, tau = -math.inf, -self.total  # the largest alone accounts for at least this
+        for j in range(w.size):
+            top = max(top, w[j])
         for _ in range(w.size + 1):
             many, above = 0, 0.0
             for j in range(w.size):
-                if w[j] > tau:
+                if w[j] - top > tau:
                     many += 1
-                    above += w[j]
+                    above += w[j] - top
             rise = (above - self.total) / many if many > 0 else tau
             if not rise > tau:
                 break
@@ -50,10 +52,12 @@ class Simplex(Domain):
         return tau
 
     def onto(self, w: Any, scratch: Any) -> float:
-        tau = self.threshold(w)
+        tau, top = self.threshold(w), -math.inf
         for j in range(w.size):
-            w[j] = max(0.0, w[j] - tau)
-        return 0.0 * tau
+            top = max(top, w[j])
+        for j in range(w.size):
+            w[j] = max(0.0, (w[j] - top) - tau)
+        return 0.0
 
     def lowest(self, theta: Any, w: Any) -> bool:
         """Write argmin over the simplex of ⟨θ, u⟩ into w: all on the first smallest θ_j; False when all are equal."""
@@ -69,7 +73,7 @@ class Simplex(Domain):
         return True
 
     def support(self, v: Any) -> float:
-        return self.total * float(np.max(v))
+        return self.total * float(np.max(self.vector(v)))
 
     def diameter(self, d: int) -> float:
         return self.total * math.sqrt(2.0) if d > 1 else 0.0
@@ -92,24 +96,25 @@ class L1Ball(Domain):
             raise SettingsError(f"L1Ball: radius must be positive and finite, not {self.radius}.")
 
     def onto(self, w: Any, scratch: Any) -> float:
-        size = 0.0
+        size, top = 0.0, 0.0
         for j in range(w.size):
             size += abs(w[j])
-        tau = 0.0
+            top = max(top, abs(w[j]))
         if size > self.radius:
+            tau = max(-top, -self.radius)  # relative to the largest magnitude, as on the simplex
             for _ in range(w.size + 1):
                 many, above = 0, 0.0
                 for j in range(w.size):
-                    if abs(w[j]) > tau:
+                    if abs(w[j]) - top > tau:
                         many += 1
-                        above += abs(w[j])
+                        above += abs(w[j]) - top
                 rise = (above - self.radius) / many if many > 0 else tau
                 if not rise > tau:
                     break
                 tau = rise
             for j in range(w.size):
-                w[j] = math.copysign(max(0.0, abs(w[j]) - tau), w[j])
-        return 0.0 * size
+                w[j] = math.copysign(max(0.0, (abs(w[j]) - top) - tau), w[j])
+        return 0.0
 
     def lowest(self, theta: Any, w: Any) -> bool:
         """Write argmin over the ball of ⟨θ, u⟩ into w: all on the first largest |θ_j|; False when θ = 0."""
@@ -125,7 +130,7 @@ class L1Ball(Domain):
         return True
 
     def support(self, v: Any) -> float:
-        return self.radius * float(np.max(np.abs(v)))
+        return self.radius * float(np.max(np.abs(self.vector(v)), initial=0.0))
 
     def diameter(self, d: int) -> float:
         return 2.0 * self.radius

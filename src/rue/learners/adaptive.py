@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import parameter, values
+from rue._jit import parameter, require_parameter, values
 from rue.domains import Box, Domain, Orthant, Reals
 from rue.errors import SettingsError
 from rue.learners.average import Average, NoAverage
@@ -160,6 +160,7 @@ class Diagonal:
         require_loss(self.loss, "AdaGrad")
         if not isinstance(self.domain, Domain) or not isinstance(self.average, Average):
             raise SettingsError("AdaGrad: domain must be a rue.Domain and average a rue.Average, or specs.")
+        require_parameter(self.average)
         if not isinstance(self.domain, Reals | Box | Orthant):
             raise SettingsError(
                 f"AdaGrad projects coordinate by coordinate, which is right on reals, box and orthant, not on "

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import foreign, parameter
+from rue._jit import foreign, parameter, require_parameter
 from rue.convexity import require_convex
 from rue.domains import Ball, Domain, Reals
 from rue.errors import SettingsError
@@ -20,7 +20,7 @@ from rue.learners.base import Learner
 from rue.learners.points import GRADIENTS, LARGEST, MASS, MEMORY, PENALTY, SCALE, Coordinate, Dense, Scaled, T
 from rue.losses import Hinge, Indicator, Loss, PerceptronLoss, Regularised
 from rue.registry import make, register
-from rue.steps import Adaptive, Fixed, Seen, Step, Strong, Theory
+from rue.steps import Adaptive, Fixed, Seen, Step, Strong, Theory, require_step
 
 __all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "require_loss"]
 
@@ -93,6 +93,9 @@ class Gradient:
         ):
             if not isinstance(given, wanted):
                 raise SettingsError(f"{self.name}: {kind} must be a rue.{wanted.__name__} or a spec, not {given!r}.")
+            require_parameter(given)
+        if foreign(self.step):
+            require_step(self.step)
         self.step.refuse(self.loss, self.domain, self.lambda_)
         strong = isinstance(self.step, Strong | Theory)
         if self.lambda_ > 0.0 and strong and self.loss.lipschitz is None and not self.domain.bounded:
@@ -140,7 +143,8 @@ def require_loss(loss: Any, name: str) -> None:
     if isinstance(loss, Indicator):
         raise SettingsError(f"{name}: the indicator of a set is a constraint: give the set as domain={loss.domain!r}.")
     if not isinstance(loss, Loss):
-        raise SettingsError(f"{name}: loss must be a rue.Loss made with @rue.parameter, or a spec, not {loss!r}.")
+        raise SettingsError(f"{name}: loss must be a rue.Loss or a spec, not {loss!r}.")
+    require_parameter(loss)
     if not loss.convex:
         raise SettingsError(
             f"{name}: {loss!r} is not convex: it can be measured, not learnt with; hinge and logistic loss bound it."

@@ -83,22 +83,21 @@ class Block:
 
     def in_order(self) -> Block:
         """The same rows with each row's features sorted by index; a repeated feature stays repeated."""
-        from scipy.sparse import csr_matrix
-
-        X = csr_matrix((self.X.data, self.X.indices, self.X.indptr), shape=self.X.shape, copy=True)
-        of_row = np.repeat(np.arange(len(self)), np.diff(X.indptr))
-        order = np.lexsort((X.indices, of_row))
-        X.indices, X.data = X.indices[order], X.data[order]
-        return Block(X, self.y, self.weights)
+        part = slice(int(self.X.indptr[0]), int(self.X.indptr[-1]))
+        indices, data = self.X.indices[part], self.X.data[part]
+        of_row = np.repeat(np.arange(len(self)), np.diff(self.X.indptr))
+        order = np.lexsort((indices, of_row))
+        view = _View(self.X.indptr - part.start, indices[order], data[order], self.width)
+        return Block(view, self.y, self.weights)
 
 
 def blocks(X: Any, y: Any = None, weights: Any = None) -> Iterator[Block]:
     """Cut arrays into blocks; blocks, and iterables of blocks, are passed on as they are."""
+    if (isinstance(X, Block) or _is_stream(X)) and (y is not None or weights is not None):
+        raise DataError("blocks carry their labels and weights: do not give y or weights beside them.")
     if isinstance(X, Block):
         yield from _cut(X)
     elif _is_stream(X):
-        if y is not None or weights is not None:
-            raise DataError("a stream of blocks carries its labels and weights: do not give y or weights beside it.")
         for block in X:
             if not isinstance(block, Block):
                 raise DataError(f"a stream yields rue.Block objects, not {type(block).__name__}.")
@@ -169,6 +168,8 @@ def _matrix(X: Any) -> Any:
 def _floats(column: Any, what: str) -> Any:
     if column.dtype == np.float64 and column.flags.c_contiguous and column.flags.aligned:
         return column
+    if column.dtype.kind == "c":
+        raise DataError(f"the {what} must be real numbers, not {column.dtype}.")
     if column.dtype.kind not in "biuf":
         try:
             return np.ascontiguousarray(column, dtype=np.float64)

@@ -26,6 +26,8 @@ _BY_MEANING: list[tuple[Any, Any]] = [
 class Labels:
     """A task and, for two classes, their names: `negative` stands for −1 and `positive` for +1.
 
+    A name that has not occurred yet is None, unless the other one tells it (yes and no, true and false).
+
     >>> Labels.of(["ham", "spam", "ham"])
     Labels(task='classify', negative='ham', positive='spam')
     >>> Labels.of([0, 1, 1]).encode([0, 1])
@@ -39,48 +41,67 @@ class Labels:
     @classmethod
     def of(cls, y: Any, task: str = "auto") -> Labels:
         """What these labels mean; `task` is `auto`, `classify` or `regress`."""
+        if y is None:
+            raise DataError("there are no labels: give y.")
+        if task not in ("auto", "classify", "regress"):
+            raise DataError(f"the task must be auto, classify or regress, not {task!r}.")
         column = np.asarray(y)
         numeric = column.dtype.kind in "iuf"
-        found = list(dict.fromkeys(column.tolist()))
+        found = _distinct(column)
         if task == "auto":
             two = numeric and (set(found) <= {0, 1} or set(found) <= {-1, 1})
             task = "classify" if two or not numeric else "regress"
-        if task == "regress":
-            return cls("regress")
-        return cls("classify", *_pair(found))
+        return cls("regress") if task == "regress" else cls("classify", *_pair(found))
+
+    def extended(self, y: Any) -> Labels:
+        """The same, with a class named that had not occurred before: the first block of a stream may hold one class."""
+        if self.task == "regress" or y is None:
+            return self
+        new = [label for label in _distinct(np.asarray(y)) if label not in (self.negative, self.positive)]
+        if not new:
+            return self
+        if self.positive is None:
+            return Labels("classify", self.negative, new[0])
+        if self.positive == 1 and self.negative == -1 and new[0] == 0 and not np.any(np.asarray(y) == -1):
+            return Labels("classify", type(self.negative)(0), self.positive)
+        return self
 
     def encode(self, y: Any) -> Any:
-        """Labels as the loss takes them: −1 and +1, or the numbers themselves."""
+        """Labels as the loss takes them: −1 and +1, or the numbers themselves; NaN for one that is neither class."""
         column = np.asarray(y)
         if self.task == "regress":
             try:
                 return column.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise DataError(f"the labels of a regression must be numbers, not {column.dtype}.") from error
-        positive = column == self.positive
-        stray = ~(positive | (column == self.negative))
-        if np.any(stray):
-            row = int(np.argmax(stray))
-            raise DataError(
-                f"row {row} (counting from 0): the label {column[row].item()!r} is neither {self.negative!r} nor "
-                f"{self.positive!r}; for numbers to predict, choose a regression loss such as loss='square'."
-            )
-        return np.where(positive, 1.0, -1.0)
+        return np.where(column == self.positive, 1.0, np.where(column == self.negative, -1.0, np.nan))
+
+    def complaint(self, label: Any) -> str:
+        """What to say about a label that is neither class."""
+        shown = label.item() if isinstance(label, np.generic) else label
+        return (
+            f"the label {shown!r} is neither {self.negative!r} nor {self.positive!r}: rue learns two classes so far; "
+            "for numbers to predict, choose a regression loss such as loss='square'."
+        )
+
+
+def _distinct(column: Any) -> list[Any]:
+    """The labels that occur, in the order of their first occurrence, without NaN."""
+    return [label for label in dict.fromkeys(column.tolist()) if label == label]
 
 
 def _pair(found: list[Any]) -> tuple[Any, Any]:
-    if len(found) > 2:
-        raise DataError(
-            f"there are more than two classes ({', '.join(map(repr, found[:4]))}, …): rue learns two classes so far; "
-            "for numbers to predict, choose a regression loss such as loss='square'."
-        )
     meant = {_key(label): label for label in found}
     for negative, positive in _BY_MEANING:
-        if set(meant) <= {negative, positive}:
+        if set(meant) <= {negative, positive} or ({negative, positive} <= set(meant) and isinstance(negative, float)):
             return meant.get(negative, _like(found, negative)), meant.get(positive, _like(found, positive))
-    if len(found) == 1:
-        raise DataError(f"every label is {found[0]!r}: with one class alone there is nothing to tell apart.")
-    return found[0], found[1]
+    if len(found) > 2:
+        shown = ", ".join(map(repr, found[:4])) + (", …" if len(found) > 4 else "")
+        raise DataError(
+            f"there are more than two classes ({shown}): rue learns two classes so far; for numbers to predict, "
+            "choose a regression loss such as loss='square'."
+        )
+    return found[0], found[1] if len(found) == 2 else None
 
 
 def _key(label: Any) -> Any:
@@ -94,4 +115,7 @@ def _like(found: list[Any], missing: Any) -> Any:
     example = found[0] if found else missing
     if isinstance(example, bool):
         return missing == "true"
-    return type(example)(missing) if isinstance(example, int | float) else missing
+    if isinstance(example, int | float):
+        return type(example)(missing)
+    text = str(example)
+    return str(missing).upper() if text.isupper() else str(missing).capitalize() if text.istitle() else missing
