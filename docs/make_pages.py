@@ -55,7 +55,9 @@ def _is(thing: object, cls: type) -> bool:
 
 
 def _value(name: str) -> str:
-    return "A field that holds numbers: whatever is given becomes a read-only float64 array." if name == "Vector" else ""
+    return (
+        "A field that holds numbers: whatever is given becomes a read-only float64 array." if name == "Vector" else ""
+    )
 
 
 def _signature(name: str) -> str:
@@ -71,12 +73,17 @@ def _signature(name: str) -> str:
 
 def picture(text: str) -> str:
     """A terminal's text as an SVG."""
-    lines = [piece for line in text.splitlines() for piece in (textwrap.wrap(line, 108, subsequent_indent="    ") or [""])]
+    lines = [
+        piece for line in text.splitlines() for piece in (textwrap.wrap(line, 108, subsequent_indent="    ") or [""])
+    ]
     height = 22 * len(lines) + 60
     rows = "".join(
-        f'<text x="24" y="{64 + 22 * i}" xml:space="preserve">{html.escape(line)}</text>' for i, line in enumerate(lines)
+        f'<text x="24" y="{64 + 22 * i}" xml:space="preserve">{html.escape(line)}</text>'
+        for i, line in enumerate(lines)
     )
-    dots = "".join(f'<circle cx="{24 + 20 * i}" cy="22" r="6" fill="{c}"/>' for i, c in enumerate(("#f66", "#fb4", "#4c6")))
+    dots = "".join(
+        f'<circle cx="{24 + 20 * i}" cy="22" r="6" fill="{c}"/>' for i, c in enumerate(("#f66", "#fb4", "#4c6"))
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 980 {height}" font-family="ui-monospace, Menlo, '
         f'DejaVu Sans Mono, monospace" font-size="14.5"><rect width="980" height="{height}" rx="10" fill="#1b1f27"/>{dots}'

@@ -53,9 +53,9 @@ def build(learner, loss, domain, step, average):
             return rue.FollowTheLeader(loss, domain)
         if learner == "perceptron" and (loss, domain, step) == (rue.PerceptronLoss(), rue.Reals(), "fixed"):
             return rue.Perceptron(average=average)
-        if learner.startswith("svm") and loss == LOSSES["regularised hinge"] and step == "strong":
-            if domain in (rue.Reals(), rue.Ball(2)):
-                return rue.SVM(0.3, learner[4:], project=domain != rue.Reals(), average=average)
+        svm = loss == LOSSES["regularised hinge"] and step == "strong" and domain in (rue.Reals(), rue.Ball(2))
+        if learner.startswith("svm") and svm:
+            return rue.SVM(0.3, learner[4:], project=domain != rue.Reals(), average=average)
     except rue.SettingsError:
         return None
     return None

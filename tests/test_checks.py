@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from combinations import D, DOMAINS, INTERPRETED, LOSSES, STEPS, build, everything, pairwise, thinned
 from scipy.sparse import csr_matrix
 
 import rue
+from combinations import DOMAINS, INTERPRETED, LOSSES, STEPS, D, build, everything, pairwise, thinned
 from rue._jit import twin
 from rue.learners.loop import OK, run_rows
 from rue.ledger import Silent

@@ -31,7 +31,9 @@ def test_all_is_sorted_and_equals_the_public_names():
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
 def test_every_module_lists_what_it_offers(path):
     tree = ast.parse(path.read_text())
-    lists = [node for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"]
+    lists = [
+        node for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    ]
     assert len(lists) == 1
     offered = {element.value for element in lists[0].value.elts}
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
@@ -70,7 +72,9 @@ def test_the_picture_shows_what_make_run_prints():
     printed = subprocess.run(
         [sys.executable, ROOT / "examples/first_run.py"], capture_output=True, text=True, check=True
     ).stdout
-    shown = html.unescape("\n".join(re.findall(r"<text[^>]*preserve\">(.*?)</text>", (ROOT / "docs/report.svg").read_text())))
+    shown = html.unescape(
+        "\n".join(re.findall(r"<text[^>]*preserve\">(.*?)</text>", (ROOT / "docs/report.svg").read_text()))
+    )
     assert shown.split() == make_pages.masked(printed).split(), "run: python docs/make_pages.py"
     assert "no linear model of norm ≤ 10" in shown
 

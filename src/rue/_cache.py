@@ -52,8 +52,12 @@ class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
             return None
         target_context.refresh()
         try:
-            return compiler.CompileResult._rebuild(target_context, *pickle.loads(file.read_bytes()))
-        except Exception:  # a missing, cut or foreign file only means that the kernel is compiled again
+            stored = file.read_bytes()
+            digest, payload = stored[:32], stored[32:]
+            if hashlib.sha256(payload).digest() != digest:
+                return None
+            return compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
+        except Exception:  # a missing or damaged file only means that the kernel is compiled again
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -64,9 +68,12 @@ class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
         # A cache that cannot be written is a slower start, not an error.
         with contextlib.suppress(OSError):
             handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".writing-")
-            with os.fdopen(handle, "wb") as out:
-                out.write(payload)
-            os.replace(temporary, file)
+            try:
+                with os.fdopen(handle, "wb") as out:
+                    out.write(hashlib.sha256(payload).digest() + payload)
+                os.replace(temporary, file)
+            except OSError:
+                os.unlink(temporary)
 
     def _file(self, sig: Any, codegen: Any) -> Path | None:
         folder = cache_folder()
@@ -86,17 +93,18 @@ def cache_folder() -> Path | None:
     """
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     root = Path(__file__).parent
-    for source in sorted(root.rglob("*.py")):
+    for source in sorted(file for file in root.rglob("*.py") if file.is_file()):  # an editor's lock is a dangling link
         digest.update(source.relative_to(root).as_posix().encode() + b"\0" + source.read_bytes())
     name = f"kernels-{digest.hexdigest()[:16]}"
     for place in _places():
         folder = place / name
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if hasattr(os, "getuid") and place.stat().st_uid != os.getuid():
-                continue  # compiled code is read back from here: never from a folder of someone else's
             folder.mkdir(mode=0o700, exist_ok=True)
+            if not (_own(place) and _own(folder)):
+                continue  # compiled code is read back from here: never from a folder of someone else's
             tempfile.TemporaryFile(dir=folder).close()
+            os.utime(folder)
         except OSError:
             continue
         _forget_old(place, keep=8)
@@ -108,11 +116,17 @@ def _places() -> list[Path]:
     if chosen := os.environ.get("RUE_CACHE_DIR"):
         return [Path(chosen)]
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    places = [Path(tempfile.gettempdir()) / f"rue-{user}"]
+    places = []
     with contextlib.suppress(RuntimeError):  # no home directory
         cache = os.environ.get("XDG_CACHE_HOME")
-        places.insert(0, (Path(cache) if cache else Path.home() / ".cache") / "rue")
+        places.append((Path(cache) if cache else Path.home() / ".cache") / "rue")
+    with contextlib.suppress(OSError):  # nowhere to put temporary files
+        places.append(Path(tempfile.gettempdir()) / f"rue-{user}")
     return places
+
+
+def _own(folder: Path) -> bool:
+    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
 
 
 def _forget_old(place: Path, keep: int) -> None:

@@ -67,7 +67,7 @@ def parameter(cls: type[C]) -> type[C]:
     Fields are coerced to what they are annotated with: `float`, `int`, `bool`, or `Vector`. Two parameters are equal
     when their classes and fields are.
     """
-    own = cls.__dict__.get("__post_init__")
+    own = cls.__dict__.get("__post_init__") or getattr(cls, "_own_post_init", None)
     kinds = functools.cache(lambda: _kinds(cls))  # when the first one is made: annotations may name later classes
 
     def post_init(self: Any) -> None:
@@ -77,6 +77,7 @@ def parameter(cls: type[C]) -> type[C]:
             own(self)
 
     cls.__post_init__ = post_init  # type: ignore[attr-defined]  # it is what dataclass looks for
+    cls._own_post_init = own  # type: ignore[attr-defined]  # a subclass is held to it too
     made = dataclasses.dataclass(frozen=True, eq=False)(cls)
     made.__eq__ = lambda self, other: (  # type: ignore[method-assign]  # arrays compare by content
         type(self) is type(other) and _content(self) == _content(other)
@@ -180,10 +181,10 @@ def _content(obj: Any) -> tuple[Any, ...]:
     return tuple(field.tobytes() if isinstance(field, np.ndarray) else field for field in fields)
 
 
-# Methods: one attribute template for each method name, which answers for our tuples only.
+# Methods: an attribute template for each method name and number of arguments, which answers for our tuples only.
 
 _owners: dict[type, type] = {}
-_bridges: dict[str, int] = {}
+_bridges: set[tuple[str, int]] = set()
 
 
 def _adopt(tuple_class: type, owner: type) -> None:
@@ -191,39 +192,53 @@ def _adopt(tuple_class: type, owner: type) -> None:
     for name in dir(owner):
         method = inspect.getattr_static(owner, name)
         if isinstance(method, FunctionType) and not name.startswith("_"):
+            _require_arguments(owner, name, method)
             _bridge(name, method)
+
+
+def _require_arguments(owner: type, name: str, method: FunctionType) -> None:
+    """Refuse a method that takes other arguments than the one it replaces."""
+    for base in owner.__mro__[1:]:
+        replaced = base.__dict__.get(name)
+        taken, wanted = (getattr(getattr(f, "__code__", None), "co_argcount", 0) for f in (method, replaced))
+        if isinstance(replaced, FunctionType) and taken != wanted:
+            raise SettingsError(
+                f"{owner.__name__}.{name} takes {taken - 1} arguments where {base.__name__}.{name} takes {wanted - 1}: "
+                "give it the same ones."
+            )
 
 
 class _Method(templates._OverloadMethodTemplate):  # type: ignore[misc]  # Numba carries no types
     """Numba's own method template, silent about every named tuple that is not one of ours."""
 
+    called: tuple[str, int]
+
     def _resolve(self, typ: Any, attr: str) -> Any:
         owner = _owners.get(getattr(typ, "instance_class", None))  # type: ignore[arg-type]
-        if attr != self._attr or owner is None or attr in typ.fields or not hasattr(owner, attr):
+        if owner is None or attr != self.called[0] or attr in typ.fields:
             return None
-        taken = getattr(owner, attr).__code__.co_argcount
-        if taken != _bridges[attr]:
-            raise SettingsError(
-                f"{owner.__name__}.{attr} takes {taken - 1} arguments where rue's {attr} takes {_bridges[attr] - 1}: "
-                "give it the same arguments, or another name."
-            )
-        return super()._resolve(typ, attr)
+        method = getattr(owner, attr, None)
+        if not isinstance(method, FunctionType) or method.__code__.co_argcount != self.called[1]:
+            return None
+        return super()._resolve(typ, self._attr)
 
 
 def _bridge(name: str, method: FunctionType) -> None:
     """Let kernels call `anything.name(...)`; Numba wants a function with the method's own arguments, hence `exec`."""
-    if name in _bridges:
-        return
     code = method.__code__
-    _bridges[name] = code.co_argcount
+    called = name, code.co_argcount
+    if called in _bridges:
+        return
+    _bridges.add(called)
     arguments = ", ".join(code.co_varnames[: code.co_argcount])
-    receiver = code.co_varnames[0]
     scope: dict[str, Any] = {"owners": _owners}
-    exec(f"def bridge({arguments}):\n    return owners[{receiver}.instance_class].{name}", scope)
+    exec(f"def bridge({arguments}):\n    return owners[{code.co_varnames[0]}.instance_class].{name}", scope)
     bridge = scope["bridge"]
+    key = f"{name}/{code.co_argcount}"  # under which Numba files the implementation
     template = templates.make_overload_attribute_template(
-        numba.types.BaseNamedTuple, name, bridge, base=_Method, strict=False
+        numba.types.BaseNamedTuple, key, bridge, base=_Method, strict=False
     )
+    template.called = called
     templates.infer_getattr(template)
     overload(bridge, strict=False, jit_options={**_OPTIONS, "forceinline": name not in _CALLED})(bridge)
 
@@ -263,7 +278,7 @@ class Kernel:
         if signature not in dispatcher.overloads:
             try:
                 dispatcher.compile(signature)
-            except NumbaError as error:
+            except (NumbaError, TypeError) as error:
                 raise SettingsError(_explain(error, args)) from error
         entry: Callable[..., Any] = dispatcher.overloads[signature].entry_point
         return entry

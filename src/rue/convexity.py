@@ -20,7 +20,12 @@ def require_convex(loss: Loss) -> None:
     name = type(loss).__name__
     rng = np.random.default_rng(1)
     grid = [float(p) for p in np.concatenate([np.arange(-30.0, 31.0), rng.normal(0.0, 3.0, 40)])]
-    labels = [y for y in (-1.0, 1.0, 0.0, 3.0, 0.37, -2.6) if loss.accepts(y)]
+    try:
+        labels = [y for y in (-1.0, 1.0, 0.0, 3.0, 0.37, -2.6) if loss.accepts(y)]
+    except TypeError as error:
+        raise SettingsError(
+            f"{name}: accepts(y) must take a label and say whether it can be learnt; {error}."
+        ) from error
     if not labels:
         raise SettingsError(f"{name}: accepts() refuses every label tried; it must accept some number.")
     for y in labels:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rue._jit import kernel
+from rue._jit import kernel, require_parameter
 from rue.errors import DataError, SettingsError
 
 __all__ = ["Domain"]
@@ -62,6 +62,7 @@ class Domain:
         self.require(point.size)
         if not np.isfinite(point).all():
             raise DataError(f"{w!r} cannot be projected onto {self!r}: it holds numbers that are not finite.")
+        require_parameter(self)
         residual = _move_onto(self, point, np.empty((self.scratch_rows, point.size)))
         if not isinstance(residual, int | float):
             raise SettingsError(f"{type(self).__name__}: onto must return how far off the result may be, 0.0 if exact.")

@@ -80,15 +80,16 @@ class Ball(Domain):
 
     def lowest(self, theta: Any, w: Any) -> bool:
         """Write argmin over the ball of ⟨θ, u⟩ into w; False when every point is one (θ = 0)."""
-        c = self.centre
-        square = 0.0
+        c, largest, square = self.centre, 0.0, 0.0
         for j in range(theta.size):
-            square += theta[j] * theta[j]
-        if square == 0.0:
+            largest = max(largest, abs(theta[j]))
+        if largest == 0.0:
             return False
+        for j in range(theta.size):
+            square += (theta[j] / largest) * (theta[j] / largest)
         scale = self.radius / math.sqrt(square)
         for j in range(theta.size):
-            w[j] = (c[j] if c.size > 0 else 0.0) - scale * theta[j]
+            w[j] = (c[j] if c.size > 0 else 0.0) - scale * (theta[j] / largest)
         return True
 
     def support(self, v: Any) -> float:
