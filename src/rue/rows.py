@@ -41,21 +41,31 @@ class SparseRow(NamedTuple):
 
     def dot(self, w: Any) -> Any:
         """⟨w, x⟩."""
+        return self.dot_and_square(w)[0]
+
+    def dot_and_square(self, w: Any) -> Any:
+        """⟨w, x⟩ and ‖x‖² in one go: the squares cost nothing while the weights are fetched."""
         a, b, c, e = 0.0, 0.0, 0.0, 0.0
+        aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
         indices, x, shift = self.indices, self.values, self.shift
         if shift > _0:
-            a = w[_0]
+            a, aa = w[_0], 1.0
         k = self.lo
         while k + _4 <= self.hi:
             a += w[indices[k] + shift] * x[k]
             b += w[indices[k + _1] + shift] * x[k + _1]
             c += w[indices[k + _2] + shift] * x[k + _2]
             e += w[indices[k + _3] + shift] * x[k + _3]
+            aa += x[k] * x[k]
+            bb += x[k + _1] * x[k + _1]
+            cc += x[k + _2] * x[k + _2]
+            ee += x[k + _3] * x[k + _3]
             k += _4
         while k < self.hi:
             a += w[indices[k] + shift] * x[k]
+            aa += x[k] * x[k]
             k += _1
-        return (a + b) + (c + e)
+        return (a + b) + (c + e), (aa + bb) + (cc + ee)
 
     def add(self, scale: Any, w: Any) -> None:
         """w += scale·x."""
@@ -118,23 +128,33 @@ class DenseRow(NamedTuple):
 
     def dot(self, w: Any) -> Any:
         """⟨w, x⟩."""
+        return self.dot_and_square(w)[0]
+
+    def dot_and_square(self, w: Any) -> Any:
+        """⟨w, x⟩ and ‖x‖²."""
         a, b, c, e = 0.0, 0.0, 0.0, 0.0
+        aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
         x, j = self.values, self.shift
         if j > _0:
-            a = w[_0]
+            a, aa = w[_0], 1.0
         k = self.lo
         while k + _4 <= self.hi:
             a += w[j] * x[k]
             b += w[j + _1] * x[k + _1]
             c += w[j + _2] * x[k + _2]
             e += w[j + _3] * x[k + _3]
+            aa += x[k] * x[k]
+            bb += x[k + _1] * x[k + _1]
+            cc += x[k + _2] * x[k + _2]
+            ee += x[k + _3] * x[k + _3]
             k += _4
             j += _4
         while k < self.hi:
             a += w[j] * x[k]
+            aa += x[k] * x[k]
             k += _1
             j += _1
-        return (a + b) + (c + e)
+        return (a + b) + (c + e), (aa + bb) + (cc + ee)
 
     def add(self, scale: Any, w: Any) -> None:
         """w += scale·x."""

@@ -53,10 +53,6 @@ class Step:
     def eta(self, t: float, seen: Any) -> Any:
         raise NotImplementedError
 
-    def watches(self) -> bool:
-        """Whether the step looks at ‖x‖ in every round (compiled away when it does not)."""
-        return False
-
     def measure(self, weight: float, square: float) -> float:
         """What `seen.largest` is the maximum of, from this round's weight and ‖x‖²."""
         return 0.0
@@ -148,9 +144,6 @@ class Adaptive(Step):
             return 0.0
         return self.factor * self.diameter / math.sqrt(2.0) / math.sqrt(seen.gradients)
 
-    def watches(self) -> bool:
-        return True
-
     def refuse(self, loss: Loss, domain: Domain, lambda_: float) -> None:
         if not domain.bounded and self.diameter == 0.0:
             raise SettingsError(
@@ -178,9 +171,6 @@ class Derived(Step):
         if seen.largest == 0.0:
             return 0.0
         return self.scale / (self.gradient * seen.largest * math.sqrt(self.T if self.T > 0.0 else t))
-
-    def watches(self) -> bool:
-        return True
 
     def measure(self, weight: float, square: float) -> float:
         return weight * (square if self.power == 2 else math.sqrt(square))

@@ -10,7 +10,7 @@ import numpy as np
 from rue._jit import parameter, require_parameter, values
 from rue.domains import Box, Domain, Orthant, Reals
 from rue.errors import SettingsError
-from rue.learners.average import Average, NoAverage
+from rue.learners.average import Average, BySteps, NoAverage
 from rue.learners.base import Learner
 from rue.learners.gradient import HUGE, require_loss
 from rue.learners.points import MEMORY, TOTAL, T, padded
@@ -161,6 +161,10 @@ class Diagonal:
         if not isinstance(self.domain, Domain) or not isinstance(self.average, Average):
             raise SettingsError("AdaGrad: domain must be a rue.Domain and average a rue.Average, or specs.")
         require_parameter(self.average)
+        if isinstance(self.average, BySteps):
+            raise SettingsError(
+                "AdaGrad: average='steps' weighs rounds by their step, and here every coordinate has one."
+            )
         if not isinstance(self.domain, Reals | Box | Orthant):
             raise SettingsError(
                 f"AdaGrad projects coordinate by coordinate, which is right on reals, box and orthant, not on "

@@ -42,7 +42,7 @@ class GradientRule:
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         """The prediction, the slope there, and whether all was finite; if not, nothing has changed."""
         m, lambda_ = point.memory, self.lambda_
-        p = point.dot(row)
+        p, square = point.dot_and_square(row)
         slope = self.loss.slope(p, y)
         if not (abs(p) <= HUGE and abs(slope) <= HUGE) and not math.isfinite(p + slope + self.loss.value(p, y)):
             return p, slope, False
@@ -50,8 +50,7 @@ class GradientRule:
         alpha = weight * t if self.by_time else weight
         g = alpha * slope
         moving = g != 0.0 or lambda_ > 0.0
-        square = row.square() if moving or self.step.watches() else 0.0
-        gradient = g * (g * square)
+        gradient = g * (g * square) if g != 0.0 else 0.0
         size = 0.0
         if lambda_ > 0.0:
             size = point.norm_square()

@@ -18,6 +18,7 @@ from rue.registry import make, register
 __all__ = ["FollowTheLeader", "Leader"]
 
 XX, XY = 1, 2
+_0 = np.uint64(0)
 
 
 @values
@@ -79,7 +80,9 @@ class SquareLeaderRule:
         m = point.memory
         p = point.dot(row)
         slope = self.loss.slope(p, y)
-        x = 1.0 if row.lo == row.hi else row.at(row.lo)
+        x = 1.0  # the intercept, or else the one feature
+        if row.shift == _0:
+            x = row.at(row.lo) if row.lo < row.hi else 0.0
         xx, xy = m[XX] + weight * x * x, m[XY] + weight * x * y
         if not math.isfinite(self.loss.value(p, y) + slope + xx + xy):
             return p, slope, False

@@ -67,8 +67,13 @@ class Scaled(NamedTuple):
         return self.v.size
 
     def dot(self, row: Any) -> Any:
-        p = self.memory[SCALE] * row.dot(self.v)
-        return p + row.dot(self.c) if self.c.size > 0 else p
+        return self.dot_and_square(row)[0]
+
+    def dot_and_square(self, row: Any) -> Any:
+        """⟨w, x⟩ and ‖x‖²."""
+        p, square = row.dot_and_square(self.v)
+        p *= self.memory[SCALE]
+        return (p + row.dot(self.c) if self.c.size > 0 else p), square
 
     def average_dot(self, row: Any) -> Any:
         m = self.memory
@@ -159,6 +164,9 @@ class Coordinate(NamedTuple):
     def dot(self, row: Any) -> Any:
         return row.dot(self.w)
 
+    def dot_and_square(self, row: Any) -> Any:
+        return row.dot_and_square(self.w)
+
     def average_dot(self, row: Any) -> Any:
         return row.dot(self.w) + row.dot(self.r) / self.memory[TOTAL]
 
@@ -209,6 +217,9 @@ class Dense(NamedTuple):
 
     def dot(self, row: Any) -> Any:
         return row.dot(self.w)
+
+    def dot_and_square(self, row: Any) -> Any:
+        return row.dot_and_square(self.w)
 
     def average_dot(self, row: Any) -> Any:
         return row.dot(self.r) / self.memory[TOTAL]
