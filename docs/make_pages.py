@@ -86,7 +86,8 @@ def picture(text: str) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 980 {height}" font-family="ui-monospace, Menlo, '
-        f'DejaVu Sans Mono, monospace" font-size="14.5"><rect width="980" height="{height}" rx="10" fill="#1b1f27"/>{dots}'
+        f'DejaVu Sans Mono, monospace" font-size="14.5">'
+        f'<rect width="980" height="{height}" rx="10" fill="#1b1f27"/>{dots}'
         f'<text x="100" y="27" fill="#8b95a5">make run</text><g fill="#e6e9ef">{rows}</g></svg>\n'
     )
 

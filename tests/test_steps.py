@@ -49,10 +49,6 @@ def test_what_is_measured():
     assert Derived(1.0, 1.0, 1).measure(3.0, 4.0) == 6.0
     assert Derived(1.0, 1.0, 2).measure(3.0, 4.0) == 12.0
     assert rue.Sqrt(1).measure(3.0, 4.0) == 0.0
-    assert rue.Adaptive().watches()
-    assert Derived(1.0, 1.0, 1).watches()
-    assert not rue.Sqrt(1).watches()
-    assert not rue.Strong(1).watches()
 
 
 @pytest.mark.parametrize(

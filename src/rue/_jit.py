@@ -184,6 +184,7 @@ def _content(obj: Any) -> tuple[Any, ...]:
 # Methods: an attribute template for each method name and number of arguments, which answers for our tuples only.
 
 _owners: dict[type, type] = {}
+_waiting: dict[tuple[str, int], FunctionType] = {}
 _bridges: set[tuple[str, int]] = set()
 
 
@@ -193,7 +194,7 @@ def _adopt(tuple_class: type, owner: type) -> None:
         method = inspect.getattr_static(owner, name)
         if isinstance(method, FunctionType) and not name.startswith("_"):
             _require_arguments(owner, name, method)
-            _bridge(name, method)
+            _waiting.setdefault((name, method.__code__.co_argcount), method)
 
 
 def _require_arguments(owner: type, name: str, method: FunctionType) -> None:
@@ -223,13 +224,18 @@ class _Method(templates._OverloadMethodTemplate):  # type: ignore[misc]  # Numba
         return super()._resolve(typ, self._attr)
 
 
-def _bridge(name: str, method: FunctionType) -> None:
+def _bridge_waiting() -> None:
+    """Tell Numba of the methods adopted since the last time; not at import, where it would take 0.1 s."""
+    while _waiting:
+        called, method = _waiting.popitem()
+        if called not in _bridges:
+            _bridges.add(called)
+            _bridge(called, method)
+
+
+def _bridge(called: tuple[str, int], method: FunctionType) -> None:
     """Let kernels call `anything.name(...)`; Numba wants a function with the method's own arguments, hence `exec`."""
-    code = method.__code__
-    called = name, code.co_argcount
-    if called in _bridges:
-        return
-    _bridges.add(called)
+    name, code = called[0], method.__code__
     arguments = ", ".join(code.co_varnames[: code.co_argcount])
     scope: dict[str, Any] = {"owners": _owners}
     exec(f"def bridge({arguments}):\n    return owners[{code.co_varnames[0]}.instance_class].{name}", scope)
@@ -276,6 +282,7 @@ class Kernel:
             dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
+            _bridge_waiting()
             try:
                 dispatcher.compile(signature)
             except (NumbaError, TypeError) as error:

@@ -163,7 +163,7 @@ class Diagonal:
         require_parameter(self.average)
         if isinstance(self.average, BySteps):
             raise SettingsError(
-                "AdaGrad: average='steps' weighs rounds by their step, and here every coordinate has one."
+                "AdaGrad: average='steps' weighs rounds by their step, but here each coordinate has one."
             )
         if not isinstance(self.domain, Reals | Box | Orthant):
             raise SettingsError(

@@ -78,6 +78,8 @@ class Names:
         self.values: Any = None
         self._unsorted: Any = None
         self._order: Any = None
+        self._buffer: Any = None
+        self._packed: tuple[Any, ...] | None = None
         self._write: Any = None
 
     def row(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
@@ -89,12 +91,16 @@ class Names:
 
     def pack(self, x: Mapping[Any, Any]) -> Names:
         """Write the values of an example that has exactly the names of `keys`, in that order, into `values`."""
-        try:
-            self._write(self._unsorted, 0, *x.values())
-        except struct.error as error:
-            raise DataError(_not_a_number(x)) from error
-        if self._order is not None:
-            np.take(self._unsorted, self._order, out=self.values)
+        packed = tuple(x.values())
+        if packed != self._packed:  # `update` mostly gets what `predict` has just got
+            self._packed = None
+            try:
+                self._write(self._buffer, 0, *packed)
+            except struct.error as error:
+                raise DataError(_not_a_number(x)) from error
+            if self._order is not None:
+                np.take(self._unsorted, self._order, out=self.values)
+            self._packed = packed
         return self
 
     def known(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
@@ -113,6 +119,7 @@ class Names:
         self.indices = indices if increasing else indices[self._order]
         self._unsorted = np.empty(len(keys))
         self.values = self._unsorted if increasing else np.empty(len(keys))
+        self._buffer, self._packed = memoryview(self._unsorted), None
         self._write = struct.Struct(f"{len(keys)}d").pack_into
 
     def __getstate__(self) -> tuple[Hashable, ...]:
