@@ -624,10 +624,15 @@ class Clips(OwnHinge):
         return self.clip(-y) if y * p <= 1.0 else 0.0
 
 
-@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
 def test_a_helper_method_with_a_name_of_rues_and_other_arguments():
-    with pytest.raises(SettingsError, match=r"Clips\.clip takes 1 arguments where rue's clip takes 2"):
-        rue.OGD(loss=Clips(), domain="ball:1").run([[1.0]], [1.0])
+    found = rue.OGD(loss=Clips(), domain="ball:1", step="fixed:0.1").run([[1.0], [2.0], [1.0]], [1.0, -1.0, 1.0])
+    w, wanted = np.zeros(2), []
+    for x, y in zip(([1.0, 1.0], [1.0, 2.0], [1.0, 1.0]), (1.0, -1.0, 1.0), strict=True):
+        p = float(w @ x)
+        wanted.append(p)
+        w -= 0.1 * Clips().slope(p, y) * np.array(x)
+        w /= max(1.0, np.linalg.norm(w))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", [rue.Square(), rue.Huber(1.0)], ids=repr)

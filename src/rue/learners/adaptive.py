@@ -49,7 +49,7 @@ class Table(NamedTuple):
         p = self.table[_0, W] if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if abs(x) >= TINY:
+            if not abs(x) < TINY:  # so that NaN is seen
                 j = row.place(k)
                 p += self.table[j, W] * (x / self.scale(j, x))
         return p
@@ -58,7 +58,7 @@ class Table(NamedTuple):
         p = self.average_weight(_0) if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if abs(x) >= TINY:
+            if not abs(x) < TINY:  # so that NaN is seen
                 p += self.average_weight(row.place(k)) * x
         return p
 
@@ -111,7 +111,7 @@ class DiagonalRule:
             self.touch(point, _0, 1.0, g)
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if abs(x) >= TINY:
+            if not abs(x) < TINY:  # so that NaN is seen
                 self.touch(point, row.place(k), x, g)
         return p, slope, True
 

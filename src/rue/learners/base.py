@@ -14,7 +14,7 @@ from numpy import ndarray
 from rue._jit import Strided, twin
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import loop
-from rue.learners.intake import Names, dense_row, sparse_row
+from rue.learners.intake import Names, dense_row, first_not_finite, number, sparse_row
 from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T
 from rue.ledger import Ledger, Silent
 from rue.streams import Block, blocks
@@ -183,7 +183,7 @@ class Learner:
 
     def _update_any(self, x: Any, y: Any, weight: Any) -> int:
         """Any form of example; afterwards the fast path above takes the next one like it."""
-        numbers = _number(y), _number(weight)
+        numbers = number(y), number(weight)
         if isinstance(x, Mapping):
             if not self.names.places and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
@@ -342,7 +342,7 @@ class Learner:
         if status == loop.BAD_WEIGHT:
             return f"the weight {weight!r} is not a finite number ≥ 0."
         if status == loop.BAD_FEATURE:
-            return f"a feature is {_not_finite(x)}: features must be finite numbers."
+            return f"a feature is {first_not_finite(x)}: features must be finite numbers."
         if status == loop.UNORDERED:
             return "a feature appears more than once: add up its values first (scipy: X.sum_duplicates())."
         if status == loop.TOO_WIDE:
@@ -380,23 +380,3 @@ class Learner:
                 used = field if name == "memory" else field[: self.coordinates]
                 parts.append(used.tobytes())
         return parts
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except ValueError as error:
-        raise TypeError(str(error)) from error
-
-
-def _not_finite(x: Any) -> float:
-    """The first number of an example, in whatever form, that is not finite."""
-    if isinstance(x, Mapping):
-        values: Any = list(x.values())
-    elif hasattr(x, "tocsr"):
-        values = x.data
-    else:
-        values = x[1] if isinstance(x, tuple) else x
-    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
-    bad = numbers[~np.isfinite(numbers)]
-    return float(bad[0]) if bad.size else math.nan

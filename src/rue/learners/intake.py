@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.streams import one_sparse_row
 
-__all__ = ["Names", "dense_row", "sparse_row"]
+__all__ = ["Names", "dense_row", "first_not_finite", "number", "sparse_row"]
 
 _FLOAT64, _UINT32, _INT32 = np.dtype(np.float64), np.dtype(np.uint32), np.dtype(np.int32)
 
@@ -141,3 +142,24 @@ def _is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return not isinstance(value, str | bytes)
+
+
+def number(value: Any) -> float:
+    """A label or a weight as a float; TypeError if it is none."""
+    try:
+        return float(value)
+    except ValueError as error:
+        raise TypeError(str(error)) from error
+
+
+def first_not_finite(x: Any) -> float:
+    """The first number of an example, in whatever form, that is not finite."""
+    if isinstance(x, Mapping):
+        values: Any = list(x.values())
+    elif hasattr(x, "tocsr"):
+        values = x.data
+    else:
+        values = x[1] if isinstance(x, tuple) else x
+    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
+    bad = numbers[~np.isfinite(numbers)]
+    return float(bad[0]) if bad.size else math.nan
