@@ -152,6 +152,35 @@ def test_equality_is_of_settings_and_state():
         hash(a)
 
 
+@makers
+def test_a_refused_example_leaves_no_names_and_no_width(make):
+    learner = make()
+    fresh = make()
+    for x, y in (({"a": "text"}, 1), ({"a": 1.0}, 7), (([9], [math.nan]), 1), (np.ones(3), math.nan)):
+        with pytest.raises(rue.DataError):
+            learner.update(x, y)
+        assert learner == fresh
+    learner.update({"a": 1.0}, 1)
+    before = learner.copy()
+    for x, y in (({"a": 1.0, "b": 2.0}, 7), ({"b": math.inf}, 1), (([9], [1.0]), 0.5)):
+        with pytest.raises(rue.DataError):
+            learner.update(x, y)
+        assert learner == before
+    learner.update({"a": 1.0, "b": 2.0}, -1)
+    assert list(learner.names.places) == ["a", "b"]
+
+
+def test_a_dense_row_must_keep_up_with_the_width():
+    learner = rue.OGD("hinge", "ball:1")
+    learner.update(np.ones(2), 1)
+    learner.update(([4], [1.0]), 1)
+    with pytest.raises(rue.DataError, match="has 2 features, but the learner has 5"):
+        learner.update(np.ones(2), 1)
+    with pytest.raises(rue.DataError, match="has 2 features, but the learner has 5"):
+        learner.predict(np.ones(2))
+    assert learner.predict(np.ones(5)) == pytest.approx(learner.point.sum())
+
+
 # Extremes.
 
 

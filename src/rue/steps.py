@@ -192,6 +192,10 @@ class Horizon(Step):
 
     def refuse(self, loss: Loss, domain: Domain, lambda_: float) -> None:
         _refuse_unbounded("horizon", domain)
+        if lambda_ > 0.0 and not self.G:
+            raise SettingsError(
+                "the step 'horizon' with a regularised loss needs a bound G: take step='theory' instead."
+            )
         if not (self.G or _gradient_bound(loss, domain)):
             raise SettingsError(
                 f"the step 'horizon' needs a bound G on the gradients, which {loss!r} on {domain!r} does not give: "
@@ -232,9 +236,8 @@ class Theory(Step):
 
     def resolve(self, loss: Loss, domain: Domain, lambda_: float, d: int) -> tuple[Step, str]:
         if lambda_ > 0.0:
-            return Strong(
-                lambda_
-            ), f"step 1/(σt) with σ = λ = {lambda_:g}, because the rounds are strongly convex (A4, B8)"
+            why = "because the rounds are strongly convex (A4, B8)"
+            return Strong(lambda_), f"step 1/(σt) with σ = λ = {lambda_:g}, {why}"
         if not (self.G or _gradient_bound(loss, domain)):
             step, words = Adaptive().resolve(loss, domain, lambda_, d)
             return step, f"{words}; {_name(loss)} on this domain gives no bound G"

@@ -183,7 +183,20 @@ class Learner:
 
     def _update_any(self, x: Any, y: Any, weight: Any) -> int:
         """Any form of example; afterwards the fast path above takes the next one like it."""
-        numbers = number(y), number(weight)
+        begun, d, known = self._point is not None, self.d, len(self.names.places)
+        status = loop.BAD_FEATURE
+        try:
+            status = self._learn_any(x, number(y), number(weight))
+        finally:
+            if status != loop.OK:  # names and widths that came with it go with it
+                self.names.forget_from(known)
+                self._set_width(d)
+                if not begun:
+                    self._rule = self._point = None
+                    self._ready()
+        return status
+
+    def _learn_any(self, x: Any, y: float, weight: float) -> int:
         if isinstance(x, Mapping):
             if not self.names.places and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
@@ -197,11 +210,11 @@ class Learner:
             row = dense_row(x)
             self._widen(row.size, exact=True)
             self._resolve_dense(row)
-            status = self._learn_dense(self._rule_twin, self._point, row, self.intercept, *numbers)
+            status = self._learn_dense(self._rule_twin, self._point, row, self.intercept, y, weight)
         else:
             self._widen(width)
             self._resolve_sparse(*pair)
-            status = self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, *numbers)
+            status = self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, y, weight)
         return status
 
     def _predict_any(self, x: Any, average: bool) -> float:
@@ -233,7 +246,11 @@ class Learner:
             row = Strided(row)
             self._learn_dense = loop.learn_dense.resolve(self._rule, self._point, row, self.intercept, 1.0, 1.0)
             self._predict_dense = loop.predict_dense.resolve(self._point, row, self.intercept, False)
-            self._shape = (self.d,)
+            self._set_width(self.d)
+
+    def _set_width(self, d: int) -> None:
+        self.d = d
+        self._shape = None if self._learn_dense is None else (d,)
 
     def _resolve_sparse(self, indices: Any, values: Any) -> None:
         if self._learn_sparse is None:
@@ -250,7 +267,7 @@ class Learner:
         with `BadExample`; those before it have been learnt.
         """
         outs: list[Any] = []
-        whole = np.empty(X.shape[0]) if hasattr(X, "shape") else None
+        whole = np.empty(X.shape[0]) if len(getattr(X, "shape", ())) == 2 else None
         before = 0
         for block in blocks(X, y, weights):
             out = np.empty(len(block)) if whole is None else whole[before : before + len(block)]
@@ -326,7 +343,7 @@ class Learner:
                     f"the example has a feature {width - 1}, but {self.domain!r} was started with {self.d} features "
                     "and cannot grow: say the number when the learner is built, d=…."
                 )
-            self.d = width
+            self._set_width(width)
             if self.coordinates > self._point.size():
                 room = max(self.coordinates, 2 * self._point.size() if self.t else 0)
                 self._point = self._point.grown(self.domain, room)

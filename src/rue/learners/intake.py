@@ -104,6 +104,12 @@ class Names:
             self._packed = packed
         return self
 
+    def forget_from(self, count: int) -> None:
+        """Keep the first `count` names only."""
+        if count < len(self.places):
+            self.places = dict(list(self.places.items())[:count])
+            self._forget()
+
     def known(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
         """Indices and values without learning names: unknown ones have weight 0, so they are left out."""
         if not all(map(_is_number, x.values())):

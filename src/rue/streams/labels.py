@@ -86,8 +86,18 @@ class Labels:
 
 
 def _distinct(column: Any) -> list[Any]:
-    """The labels that occur, in the order of their first occurrence, without NaN."""
-    return [label for label in dict.fromkeys(column.tolist()) if label == label]
+    """The first few labels that occur, in the order of their first occurrence, without NaN; six are too many anyway."""
+    if column.dtype.kind == "O":
+        return [label for label in dict.fromkeys(column.tolist()) if label == label]
+    found: list[Any] = []
+    while column.size and len(found) < 6:
+        label = column[0].item()
+        if label == label:
+            found.append(label)
+            column = column[column != label]
+        else:
+            column = column[~np.isnan(column)]
+    return found
 
 
 def _pair(found: list[Any]) -> tuple[Any, Any]:
