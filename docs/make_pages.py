@@ -42,7 +42,7 @@ def reference() -> str:
         here = [name for name in left if belongs(getattr(rue, name))]
         left = [name for name in left if name not in here]
         parts += [f"## {title}", "", "| name | what it is |", "|---|---|"]
-        parts += [f"| `{_signature(name)}` | {sentence(getattr(rue, name)) or _value(name)} |" for name in here]
+        parts += [f"| `{_signature(name)}` | {_value(name) or sentence(getattr(rue, name))} |" for name in here]
         parts.append("")
     parts += ["## Specs", "", "Wherever an object is wanted, a string will do.", "", "| kind | names |", "|---|---|"]
     for kind in ("learner", "loss", "domain", "step", "average"):

@@ -529,7 +529,7 @@ def test_the_residual_of_sets_that_do_not_meet():
         (lambda: rue.L1Ball(-1), "L1Ball: radius must be positive and finite"),
         (lambda: rue.Intersection(), "Intersection: give two sets or more, not 0"),
         (lambda: rue.Intersection(rue.Ball(1)), "Intersection: give two sets or more, not 1"),
-        (lambda: rue.Intersection(rue.Ball(1), "box"), "Intersection: each member must be a domain"),
+        (lambda: rue.Intersection(rue.Ball(1), 3), "Intersection: each member must be a domain"),
         (
             lambda: rue.Intersection(rue.Ball(1, [0, 0]), rue.Halfspace([1, 1, 1])),
             "Intersection: the sets have different numbers of coordinates, [2, 3]",

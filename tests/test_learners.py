@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import rue
+from rue.ledger import Silent, open_ledger
 
 TINY = 5e-324
 
@@ -278,7 +279,7 @@ def test_the_scale_is_multiplied_out_before_it_underflows():
     [
         ([[1.0], [math.nan]], [1, -1], None, 1, "a feature is nan: features must be finite"),
         ([[1.0], [math.inf]], [1, -1], None, 1, "a feature is inf"),
-        ([[1.0], [2.0]], [1, 0], None, 1, r"the label np.float64\(0.0\) is not −1 or \+1, which Hinge\(\) needs"),
+        ([[1.0], [2.0]], [1, 0], None, 1, r"the label 0.0 is not −1 or \+1, which Hinge\(\) needs"),
         ([[1.0], [2.0]], [math.nan, 1], None, 0, "the label"),
         ([[1.0], [2.0]], [1, 1], [1, -2], 1, "the weight"),
         ([[1.0], [2.0]], [1, 1], [math.inf, 1], 0, "the weight"),
@@ -359,6 +360,157 @@ def test_labels_and_weights_that_are_no_numbers():
         with pytest.raises(rue.DataError, match="must be numbers|which Logistic|the weight"):
             learner.update(np.ones(2), 1.0, weight="heavy")
         learner.update(np.ones(2), 1)
+
+
+def test_indices_beyond_the_matrix_but_inside_spare_room_are_refused():
+    learner = rue.OGD("hinge", "ball:10", "sqrt:1")
+    learner.run(sparse.csr_matrix(np.ones((2, 20))), [1, -1])
+    learner.run(sparse.csr_matrix(np.ones((2, 21))), [1, -1])
+    beyond = sparse.csr_matrix((np.ones(1), np.array([30], np.int32), np.array([0, 1], np.int32)), shape=(1, 21))
+    for attempt in (lambda: learner.run(beyond, [1.0]), lambda: rue.learn(beyond, [1.0], learner=learner)):
+        with pytest.raises(rue.BadExample, match="beyond the matrix's 21 columns"):
+            attempt()
+    with pytest.raises(rue.BadExample, match="beyond"):
+        learner.predict_many(beyond)
+
+
+def test_arrays_that_contradict_each_other_are_refused():
+    short = sparse.csr_matrix(np.ones((10, 5)))
+    short.data = short.data[:3]
+    with pytest.raises(rue.DataError, match="damaged"):
+        rue.OGD("square").run(short, np.ones(10))
+    learner = rue.OGD("square")
+    block = rue.Block(np.ones((10, 5)), np.ones(10))
+    for out, begin in ((np.empty(1), 0), (np.empty(10, np.float32), 0), (np.empty(20)[::2], 0), (np.empty(10), -1)):
+        with pytest.raises(rue.DataError, match="run_block: out must be"):
+            learner.run_block(block, Silent(0), out, begin)
+    assert learner.run_block(block, open_ledger(2), np.empty(10), 0)[0] == 0  # no room in the ledger: nothing entered
+
+    class Boastful:
+        shape = (1, 5)
+
+        def __iter__(self):
+            yield rue.Block(np.ones((2000, 5)), np.ones(2000))
+
+    assert rue.OGD("square").run(Boastful()).shape == (2000,)
+    altered = rue.OGD("hinge", "ball:1", "fixed:1", intercept=False, d=0)
+    altered.intercept = True
+    assert np.array_equal(altered.run(sparse.csr_matrix((3, 0)), [1, -1, 1]), [0.0, 1.0, 0.0])
+
+
+def test_a_learner_that_starts_without_features_grows():
+    X, y = stream()
+    for make in MAKERS.values():
+        learner, reference = make(intercept=False, average="uniform"), make(intercept=False, average="uniform")
+        learner.run(sparse.csr_matrix((2, 0)), [1, 1], [0.0, 0.0])
+        assert np.array_equal(learner.run(sparse.csr_matrix(X), y), reference.run(sparse.csr_matrix(X), y))
+        assert np.array_equal(learner.average, reference.average)
+    named = rue.Perceptron()
+    named.update({}, 1)
+    named.update({"a": 1.0}, -1)
+    assert named.d == 1
+
+
+def test_names_and_positions_do_not_mix():
+    learner = rue.AdaGrad()
+    learner.update({"a": 1.0}, 1)
+    for x in (([0, 1], [1.0, 1.0]), np.ones(1)):
+        with pytest.raises(rue.DataError, match="by name"):
+            learner.update(x, 1)
+    with pytest.raises(rue.DataError, match="by name"):
+        learner.run(np.ones((2, 3)), [1, 1])
+
+
+def test_a_shallow_copy_is_a_copy():
+    X, y = stream()
+    learner = rue.OGD("hinge", "ball:2")
+    learner.run(X, y)
+    other = copy.copy(learner)
+    other.run(X, y)
+    assert (learner.t, other.t) == (60, 120)
+
+
+@rue.parameter
+class Half(rue.Ball):
+    """A ball cut at 0: its own `onto` must be used, not the ball's shortcut."""
+
+    def onto(self, w, scratch):
+        square = 0.0
+        for j in range(w.size):
+            w[j] = max(0.0, w[j])
+            square += w[j] * w[j]
+        if square > self.radius * self.radius:
+            for j in range(w.size):
+                w[j] *= self.radius / math.sqrt(square)
+        return 0.0
+
+
+@rue.parameter
+class Short(rue.Domain):
+    """Forgets to say that it has two coordinates."""
+
+    c: rue.Vector
+
+    def onto(self, w, scratch):
+        for j in range(w.size):
+            w[j] = min(w[j], self.c[j])
+        return 0.0
+
+
+def test_sets_of_ones_own():
+    X, y = stream()
+    learner = rue.OGD("hinge", Half(1.0), "fixed:0.3")
+    learner.run(X, y)
+    assert learner.point.min() >= 0.0
+    with pytest.raises(rue.SettingsError, match="needs a `dimension`"):
+        rue.OGD("hinge", Short([1.0, 1.0]), "fixed:0.3").run(X, y)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda X, y: rue.learn(X, y, learner=rue.OGD), "learner must be a learner such as"),
+        (lambda X, y: rue.learn([[1.0], [1.0, 2.0]], [1, -1]), "do not form an array"),
+        (lambda X, y: rue.learn([[10**400]], [1]), "the features"),
+        (lambda X, y: rue.learn(np.ma.masked_equal(X, 0.0), y), "masked"),
+        (lambda X, y: rue.learn(X.astype("M8[s]"), y), "real numbers, not datetime64"),
+        (lambda X, y: rue.learn(X, y.astype("M8[s]")), "labels must be numbers, booleans or words"),
+        (lambda X, y: rue.AdaGrad().update(np.ones(2), "1"), "must be numbers"),
+        (lambda X, y: rue.AdaGrad().update(np.array([1j, 2.0]), 1), "real numbers, not complex"),
+        (lambda X, y: rue.OGD(intercept="no"), "intercept must be True or False"),
+        (lambda X, y: rue.AdaGrad(rate="x"), "rate must be a number"),
+        (lambda X, y: rue.certify(X, y, y, loss="zero-one", radius=1), "not convex"),
+        (lambda X, y: rue.certify(X, y, y * np.nan, radius=1), "every prediction is NaN"),
+        (lambda X, y: rue.certify(X, y, y[:, None], radius=1), "one dimension"),
+        (lambda X, y: rue.certify(X, y, y, domain=5), "must be a rue.Domain"),
+        (lambda X, y: rue.certify(X, y, ["a"] * 60, radius=1), "predictions must be real numbers"),
+        (lambda X, y: rue.certify(X, y, y), "give radius"),
+        (lambda X, y: rue.certify(X, y, y[:5], radius=1), "one prediction an example"),
+        (lambda X, y: rue.Ball(1).project("abc"), "a point is a list of numbers"),
+        (lambda X, y: rue.Ball(1).project(np.eye(2)), "one dimension"),
+    ],
+)
+def test_misuse_is_answered_with_a_sentence(call, words):
+    with pytest.raises(rue.RueError, match=words) as caught:
+        call(*stream())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_certificate_says_what_it_leaves_out():
+    X, y = stream()
+    p = np.where(np.arange(60) < 3, np.nan, 0.0)
+    assert "(3 examples without a prediction left out)" in str(rue.certify(X, y, p, radius=1))
+
+
+def test_skipping_counts_each_bad_row_once():
+    X, y = stream()
+    X[[3, 7, 11]] = np.nan
+    for form in (np.asarray, sparse.csr_matrix):
+        run = rue.learn(form(X), y, bad="skip", learner=rue.OGD("hinge", "ball:1"))
+        assert (run.skipped, run.examples, run.refused) == (3, 57, 0)
+        assert np.flatnonzero(np.isnan(run.predictions)).tolist() == [3, 7, 11]
+        keep = ~np.isin(np.arange(60), [3, 7, 11])
+        assert run.learner == rue.learn(form(X[keep]), y[keep], learner=rue.OGD("hinge", "ball:1")).learner
 
 
 @pytest.mark.parametrize(

@@ -639,3 +639,45 @@ def test_a_helper_method_with_a_name_of_rues_and_other_arguments():
 def test_a_range_of_length_zero_asks_for_no_division(loss):
     for rate in (loss.exp_concave(1.0, 1.0), loss.mixable(1.0, 1.0)):
         assert rate is None or rate > 0.0
+
+
+@rue.parameter
+class Sinks(rue.Loss):
+    def value(self, p, y):
+        return (p - y) ** 2 - 100.0
+
+    def slope(self, p, y):
+        return 2.0 * (p - y)
+
+
+@rue.parameter
+class Boasts(rue.Loss):
+    lipschitz = 1.0
+
+    def value(self, p, y):
+        return (p - y) ** 2
+
+    def slope(self, p, y):
+        return 2.0 * (p - y)
+
+
+@rue.parameter
+class BendsFarOut(rue.Loss):
+    def value(self, p, y):
+        return min(abs(p - y), 100.0)
+
+    def slope(self, p, y):
+        if abs(p - y) > 100.0:
+            return 0.0
+        return 1.0 if p > y else -1.0
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [(Sinks(), "say nonnegative = False"), (Boasts(), "more than its lipschitz"), (BendsFarOut(), "not convex")],
+)
+def test_a_false_fact_is_refused_because_certificates_rest_on_it(loss, words):
+    with pytest.raises(SettingsError, match=words):
+        rue.OGD(loss, "ball:1")
+    with pytest.raises(SettingsError, match=words):
+        rue.certify(np.eye(2), [1.0, 2.0], [0.0, 0.0], loss=loss, radius=1)

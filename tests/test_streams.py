@@ -189,8 +189,8 @@ def test_a_block_of_zero_columns_learns_the_intercept(data):
         (lambda: rue.Block(np.eye(2), 1), "X has 2 rows, but the labels have shape (): one a row."),
         (lambda: rue.Block(np.eye(2), [1, 1], [1, 1, 1]), "X has 2 rows, but the weights have shape (3,): one a row."),
         (lambda: rue.Block(np.eye(2)).labels(), "there are no labels: give y."),
-        (lambda: rue.Block(np.eye(2), ["a", "b"]).labels(), "the labels must be numbers, not <U1 ("),
-        (lambda: rue.Block([["a", "b"]]).rows(True), "the features must be numbers, not <U1 ("),
+        (lambda: rue.Block(np.eye(2), ["a", "b"]).labels(), "the labels must be real numbers, not <U1."),
+        (lambda: rue.Block([["a", "b"]]).rows(True), "the features must be real numbers, not <U1."),
         (lambda: rue.Perceptron().run(np.eye(2)), "there are no labels: give y."),
         (
             lambda: rue.Perceptron().run([rue.Block(np.eye(2), [1, 1])], [1, 1]),

@@ -15,7 +15,7 @@ from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import AdaGrad, Learner
 from rue.ledger import Ledger, open_ledger
 from rue.registry import make
-from rue.regret.certificate import Certificate, read_certificate
+from rue.regret.certificate import Certificate, read_certificate, require_domain
 from rue.streams import Block, Labels, blocks
 
 __all__ = ["Run", "default_learner", "learn"]
@@ -27,7 +27,7 @@ def _score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
         out[i] = loss.value(predictions[i], y[i])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Run:
     """What one pass leaves behind: each example scored before it was learnt."""
 
@@ -87,13 +87,13 @@ class Run:
         if radius is not None:
             K: Any = Ball(radius)
         elif domain is not None:
-            K = make("domain", domain)
+            K = require_domain(make("domain", domain))
         elif self.learner.domain.bounded:
             K = self.learner.domain
         else:
             norm = float(np.linalg.norm(self.learner.point))
             K = Ball(norm if norm > 0.0 else 1.0)
-        return read_certificate(self.ledger, self.learner.loss, K)
+        return read_certificate(self.ledger, self.learner.loss, K, self.refused + self.skipped)
 
     def __repr__(self) -> str:
         wrong = "" if self.mistakes is None else f", mistakes={self.mistakes}"
@@ -126,9 +126,10 @@ def learn(
     """
     if bad not in ("stop", "skip"):
         raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
-    given = make("learner", learner).copy() if learner is not None else None
+    given = None if learner is None else make("learner", learner)
     if given is not None and not isinstance(given, Learner):
         raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+    given = None if given is None else given.copy()
     learnt: Learner | None = given
     labels: Labels | None = None
     ledger = open_ledger()

@@ -24,6 +24,9 @@ class Silent(NamedTuple):
 
     nothing: Any
 
+    def room(self, size: Any) -> Any:
+        return True
+
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
         pass
 
@@ -35,6 +38,10 @@ class Ledger(NamedTuple):
     sums: Any
     """The number of examples, Σ weight, Σ weight·ℓ, mistakes, and A = Σ g_t p_t with g_t = weight·slope."""
     S: Any
+
+    def room(self, size: Any) -> Any:
+        """Whether rows of `size` coordinates fit."""
+        return size <= self.S.size
 
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
         g = weight * slope
@@ -74,7 +81,9 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
     (a learner refused them).
     """
     left_out = 0
-    size = np.uint64(ledger.S.size)
+    size = rows.coordinates()
+    if not ledger.room(size) or predictions.size < y.size:
+        return begin, left_out
     for i in range(begin, y.size):
         weight = weights[i] if weights.size > 0 else 1.0
         p = predictions[i]

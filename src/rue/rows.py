@@ -101,7 +101,7 @@ class SparseRow(NamedTuple):
 
     def fits(self, size: Any) -> Any:
         """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
-        return self.hi <= self.lo or self.indices[self.hi - _1] + self.shift < size
+        return self.shift <= size and (self.hi <= self.lo or self.indices[self.hi - _1] + self.shift < size)
 
     def ordered(self) -> Any:
         """Whether indices increase strictly; no early exit, so that it is a few vector instructions."""
@@ -202,11 +202,16 @@ class SparseRows(NamedTuple):
     indptr: Any
     indices: Any
     values: Any
+    width: Any
     shift: Any
+
+    def coordinates(self) -> Any:
+        """How many coordinates a point needs for these rows."""
+        return self.width + self.shift
 
     def sound(self, i: Any) -> Any:
         """Whether row i's place in the arrays makes sense."""
-        return 0 <= self.indptr[i] <= self.indptr[i + 1] <= self.indices.size
+        return 0 <= self.indptr[i] <= self.indptr[i + 1] <= min(self.indices.size, self.values.size)
 
     def row(self, i: Any) -> SparseRow:
         return SparseRow(
@@ -222,8 +227,11 @@ class DenseRows(NamedTuple):
     width: Any
     shift: Any
 
+    def coordinates(self) -> Any:
+        return self.width + self.shift
+
     def sound(self, i: Any) -> Any:
-        return True
+        return (i + 1) * self.width <= self.values.size
 
     def row(self, i: Any) -> DenseRow:
         lo = np.uint64(i) * self.width

@@ -288,7 +288,10 @@ def _name(loss: Loss) -> str:
 def require_step(step: Step) -> None:
     """Refuse a step of the user's own that is negative or not a number."""
     for t in (1.0, 2.0, 10.0, 1000.0):
-        eta = step.eta(t, Seen(t, 1.0, t))
+        try:
+            eta = step.eta(t, Seen(t, 1.0, t))
+        except Exception as error:
+            raise SettingsError(f"{type(step).__name__}: eta({t:g}, seen) fails with {error!r}.") from error
         if not isinstance(eta, int | float) or not 0.0 <= eta < math.inf:
             raise SettingsError(f"{type(step).__name__}: eta({t:g}, seen) is {eta!r}: it must be a finite number ≥ 0.")
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rue._jit import kernel, require_parameter
+from rue._jit import foreign, kernel, require_parameter
 from rue.errors import DataError, SettingsError
 
 __all__ = ["Domain"]
@@ -58,11 +58,12 @@ class Domain:
 
     def project_with_residual(self, w: Any) -> tuple[Any, float]:
         """The projection, and how far off it may be where it has no closed form."""
-        point = np.array(w, dtype=np.float64, ndmin=1)
-        self.require(point.size)
+        point = self.vector(w).copy()
         if not np.isfinite(point).all():
             raise DataError(f"{w!r} cannot be projected onto {self!r}: it holds numbers that are not finite.")
         require_parameter(self)
+        if foreign(self):  # once interpreted: compiled code does not notice an index beyond an array
+            self._try_onto(point.copy())
         residual = _move_onto(self, point, np.empty((self.scratch_rows, point.size)))
         if not isinstance(residual, int | float):
             raise SettingsError(f"{type(self).__name__}: onto must return how far off the result may be, 0.0 if exact.")
@@ -72,15 +73,29 @@ class Domain:
 
     def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
         """Whether w lies in the set, up to `tolerance` times its size."""
-        point = np.array(w, dtype=np.float64, ndmin=1)
+        point = self.vector(w)
         away = float(np.linalg.norm(point - self.project(point)))
         return away <= tolerance * (1.0 + float(np.linalg.norm(point)))
 
     def vector(self, v: Any) -> Any:
         """v as an array of as many numbers as the set has coordinates."""
-        array = np.asarray(v, dtype=np.float64)
+        try:
+            array = np.atleast_1d(np.asarray(v, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{type(self).__name__}: a point is a list of numbers, not {v!r}.") from error
+        if array.ndim != 1:
+            raise DataError(f"{type(self).__name__}: a point has one dimension, not {array.ndim}.")
         self.require(array.size)
         return array
+
+    def _try_onto(self, w: Any) -> None:
+        try:
+            _move_onto.function(self, w, np.empty((self.scratch_rows, w.size)))
+        except (ArithmeticError, AttributeError, LookupError, NameError, NotImplementedError, TypeError) as error:
+            raise SettingsError(
+                f"{type(self).__name__}: onto fails in {w.size} coordinates, {error!r} (a set of fixed width needs a "
+                "`dimension`)."
+            ) from error
 
     def start(self, d: int) -> Any:
         """w_1: the projection of 0."""

@@ -11,6 +11,7 @@ import numpy as np
 from rue._jit import parameter
 from rue.domains.base import Domain
 from rue.errors import SettingsError
+from rue.registry import make
 
 __all__ = ["Intersection"]
 
@@ -78,9 +79,9 @@ class Intersection(Domain):
 
     sets: Any
 
-    def __init__(self, *sets: Domain) -> None:
+    def __init__(self, *sets: Domain | str) -> None:
         flat: list[Domain] = []
-        for member in sets:
+        for member in (make("domain", spec) for spec in sets):
             flat.extend(member.members if isinstance(member, Intersection) else [member])
         if len(flat) < 2:
             raise SettingsError(f"Intersection: give two sets or more, not {len(flat)}.")

@@ -194,9 +194,17 @@ class Diagonal:
         self.domain.require(size)
         free = isinstance(self.domain, Reals)
         rule = DiagonalRule(self.loss, _Free() if free else self.domain, self.average, self.rate, self.beta)
-        table = np.zeros((size, 4))
-        table[:, W] = self.domain.start(size)
+        room = max(size, 1) if self.domain.grows else size
+        table = np.zeros((room, 4))
+        table[:, W] = self.domain.start(room)
         return rule, Table(table, np.zeros(MEMORY), self.scaled, self.averaging)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"AdaGrad: {name} must be a number, not {value!r}.") from error
 
 
 @register("learner", "adagrad")
@@ -214,7 +222,8 @@ def AdaGrad(
     """Diagonal AdaGrad (A10): w_j ← w_j − rate·g_j/(β + √Σg_j²), the current gradient included.
 
     On a bounded box the rate is D_j/√2 and β is 0, as the theorem has it; elsewhere they are ½ and 1 unless given.
-    With `scale="largest"` features are divided by their largest magnitude so far, so that units do not matter.
+    With `scale="largest"` features are divided by their largest magnitude so far, the present one included, so that
+    units do not matter; `point` then holds the weights divided by the magnitudes seen.
 
     >>> AdaGrad("square", rate=1.0, beta=0.0, intercept=False).run([[2.0], [2.0]], [3.0, 3.0])
     array([0., 2.])
@@ -222,6 +231,8 @@ def AdaGrad(
     if scale not in ("raw", "largest"):
         raise SettingsError(f"AdaGrad: scale must be 'raw' or 'largest', not {scale!r}.")
     where = make("domain", domain)
+    rate = None if rate is None else _number("rate", rate)
+    beta = None if beta is None else _number("beta", beta)
     by_sides = rate is None and isinstance(where, Box) and where.bounded
     if rate is not None and not rate > 0.0:
         raise SettingsError(f"AdaGrad: rate must be positive, not {rate}.")

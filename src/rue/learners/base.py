@@ -14,7 +14,7 @@ from numpy import ndarray
 from rue._jit import Strided, twin
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import loop
-from rue.learners.intake import Names, dense_row, first_not_finite, number, sparse_row
+from rue.learners.intake import Names, complaint, dense_row, number, sparse_row
 from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T
 from rue.ledger import Ledger, Silent
 from rue.streams import Block, blocks
@@ -44,12 +44,15 @@ class Learner:
     """A learner that can predict, be updated, or run over many examples; made by `OGD`, `Perceptron`, `SVM`, ….
 
     Its state is a value: `copy`, `==` and `pickle` work, and a learner goes on bit for bit from wherever it stands,
-    one example at a time or in blocks of any size. With an intercept, coordinate 0 of `point` is the intercept's.
+    one example at a time or in blocks of any size. With an intercept, coordinate 0 of `point` is the intercept's. A
+    learner serves one thread at a time; give each thread a copy.
     """
 
     def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
         if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
             raise SettingsError(f"{algorithm.name}: d must be the number of features, not {d!r}.")
+        if not isinstance(intercept, bool | np.bool_):
+            raise SettingsError(f"{algorithm.name}: intercept must be True or False, not {intercept!r}.")
         self.algorithm = algorithm
         self.intercept = bool(intercept)
         self.d = 0
@@ -119,11 +122,14 @@ class Learner:
     @property
     def average(self) -> Any:
         """Σα_t w_t / Σα_t over the points played so far, in full; w_1 before the first."""
-        if not self.algorithm.averaging:
-            raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
+        self._require_average()
         if self._point is None or self._point.memory[TOTAL] == 0.0:
             return self.point
         return self._point.averaged(self.domain)[: self.coordinates]
+
+    def _require_average(self) -> None:
+        if not self.algorithm.averaging:
+            raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
 
     @property
     def penalty(self) -> float:
@@ -147,7 +153,7 @@ class Learner:
     # One example at a time. The two fast paths check no more than memory safety needs: the compiled code does the rest.
 
     def predict(self, x: Any, average: bool = False) -> float:
-        """⟨w, x⟩ for one example, which never changes the learner; with `average`, of the averaged point.
+        """The prediction for one example, ⟨w, x⟩; never changes the learner. With `average`, of the averaged point.
 
         x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row.
         """
@@ -179,7 +185,7 @@ class Learner:
         except TypeError as error:
             raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
         if status > loop.REFUSED:
-            raise DataError(self._why(status, x, y, weight))
+            raise DataError(complaint(status, self, x, y, weight))
 
     def _update_any(self, x: Any, y: Any, weight: Any) -> int:
         """Any form of example; afterwards the fast path above takes the next one like it."""
@@ -198,33 +204,32 @@ class Learner:
 
     def _learn_any(self, x: Any, y: float, weight: float) -> int:
         if isinstance(x, Mapping):
-            if not self.names.places and self.t:
+            if not self.names.places and self.d and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
             pair: Any = self.names.row(x)
             width = len(self.names.places)
         else:
+            if self.names.places:
+                raise DataError("this learner has learnt features by name: it cannot take them by position now.")
             pair = sparse_row(x)
             width = 0 if pair is None or not pair[0].size else int(pair[0][-1]) + 1
-        status: int
         if pair is None:
             row = dense_row(x)
             self._widen(row.size, exact=True)
             self._resolve_dense(row)
-            status = self._learn_dense(self._rule_twin, self._point, row, self.intercept, y, weight)
-        else:
-            self._widen(width)
-            self._resolve_sparse(*pair)
-            status = self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, y, weight)
-        return status
+            return int(self._learn_dense(self._rule_twin, self._point, row, self.intercept, y, weight))
+        self._widen(width)
+        self._resolve_sparse(*pair)
+        return int(self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, y, weight))
 
     def _predict_any(self, x: Any, average: bool) -> float:
-        if average and not self.algorithm.averaging:
-            raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
+        if average:
+            self._require_average()
         pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
         row = dense_row(x) if pair is None else None
         values: Any = row if pair is None else pair[1]
         if not np.isfinite(values).all():
-            raise DataError(self._why(loop.BAD_FEATURE, x, 1.0, 1.0))
+            raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
         if row is not None and self._point is not None and row.size != self.d:
             raise DataError(f"the example has {row.size} features, but the learner has {self.d}.")
         if self._point is None:  # nothing learnt yet: a fresh copy that knows its width answers
@@ -267,7 +272,8 @@ class Learner:
         with `BadExample`; those before it have been learnt.
         """
         outs: list[Any] = []
-        whole = np.empty(X.shape[0]) if len(getattr(X, "shape", ())) == 2 else None
+        known = isinstance(X, ndarray) or hasattr(X, "tocsr")
+        whole = np.empty(X.shape[0]) if known and X.ndim == 2 else None
         before = 0
         for block in blocks(X, y, weights):
             out = np.empty(len(block)) if whole is None else whole[before : before + len(block)]
@@ -285,6 +291,8 @@ class Learner:
 
         The ledger needs room for all coordinates; `widen` first.
         """
+        if out.shape != (len(block),) or out.dtype != _FLOAT64 or not out.flags.c_contiguous or begin < 0:
+            raise DataError("run_block: out must be a contiguous float64 array with one place for each row, begin ≥ 0.")
         self.widen(block)
         y, weights = block.labels(), block.column_of_weights()
         for attempt in (block, None):
@@ -302,12 +310,12 @@ class Learner:
             begin = end
         row = rows.row(end) if status != loop.BROKEN else None
         x = np.empty(0) if row is None else rows.values[int(row.lo) : int(row.hi)]
-        return end, self._why(status, x, y[end], weights[end] if weights.size else 1.0)
+        return end, complaint(status, self, x, y[end], weights[end] if weights.size else 1.0)
 
     def predict_many(self, X: Any, average: bool = False) -> Any:
         """Predictions for many examples by the point as it stands (or by the average), learning nothing."""
-        if average and not self.algorithm.averaging:
-            raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
+        if average:
+            self._require_average()
         parts, before = [], 0
         for block in blocks(X):
             learner = self
@@ -321,7 +329,7 @@ class Learner:
                 rows = block.in_order().rows(self.intercept)
                 end, status = loop.predict_rows(learner._point, rows, use, out, end)
             if status != loop.OK:
-                raise BadExample(before + end, self._why(status, math.nan, 1.0, 1.0))
+                raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))
             parts.append(out)
             before += len(block)
         return np.concatenate(parts) if parts else np.empty(0)
@@ -330,6 +338,8 @@ class Learner:
 
     def widen(self, block: Block) -> None:
         """Make room for a block's features."""
+        if self.names.places and block.width > len(self.names.places):
+            raise DataError("this learner has learnt features by name: it cannot take more columns by position.")
         self._widen(block.width, exact=not block.sparse)
 
     def _widen(self, width: int, exact: bool = False) -> None:
@@ -343,30 +353,21 @@ class Learner:
                     f"the example has a feature {width - 1}, but {self.domain!r} was started with {self.d} features "
                     "and cannot grow: say the number when the learner is built, d=…."
                 )
-            self._set_width(width)
-            if self.coordinates > self._point.size():
-                room = max(self.coordinates, 2 * self._point.size() if self.t else 0)
+            needed = width + int(self.intercept)
+            if needed > self._point.size():
+                room = max(needed, 2 * self._point.size() if self.t else 0)
                 self._point = self._point.grown(self.domain, room)
+            self._set_width(width)
 
     def _begin(self, d: int) -> None:
         self.d = d
         self._rule, self._point = self.algorithm.start(self.coordinates)
         self._ready()
 
-    def _why(self, status: int, x: Any, y: Any, weight: Any) -> str:
-        if status == loop.BAD_LABEL:
-            return f"the label {y!r} is not {self.loss.labels}, which {self.loss!r} needs."
-        if status == loop.BAD_WEIGHT:
-            return f"the weight {weight!r} is not a finite number ≥ 0."
-        if status == loop.BAD_FEATURE:
-            return f"a feature is {first_not_finite(x)}: features must be finite numbers."
-        if status == loop.UNORDERED:
-            return "a feature appears more than once: add up its values first (scipy: X.sum_duplicates())."
-        if status == loop.TOO_WIDE:
-            return f"a feature index is beyond the matrix's {self.d} columns."
-        return "the sparse matrix is damaged: its indptr leads outside its data."
-
     # State as a value.
+
+    def __copy__(self) -> Learner:
+        return self.copy()
 
     def copy(self) -> Learner:
         """An independent learner in the same state."""

@@ -125,14 +125,15 @@ class Gradient:
         rule = GradientRule(self.loss, self.domain, step, self.average, self.lambda_, self.by_time)
         memory = np.zeros(MEMORY)
         memory[SCALE] = 1.0
-        r = np.zeros(size if self.averaging else 0)
-        centre = self.domain.centre if isinstance(self.domain, Ball) else np.empty(0)
-        shrinks = self.lambda_ > 0.0
-        if self.domain.kind == "scaled" and not (shrinks and centre.any()):
-            radius = self.domain.radius if isinstance(self.domain, Ball) else math.inf
-            return rule, Scaled(np.zeros(size), r, np.array(centre), memory, radius)
-        w = self.domain.start(size)
-        if self.domain.kind == "coordinate" and not shrinks:
+        room = max(size, 1) if self.domain.grows else size  # an empty array means that no average is kept
+        r = np.zeros(room if self.averaging else 0)
+        ball, shrinks = type(self.domain) is Ball, self.lambda_ > 0.0
+        centre = self.domain.centre if ball else np.empty(0)
+        if (ball or type(self.domain) is Reals) and not (shrinks and centre.any()):
+            radius = self.domain.radius if ball else math.inf
+            return rule, Scaled(np.zeros(room), r, np.array(centre), memory, radius)
+        w = self.domain.start(room)
+        if self.domain.kind == "coordinate" and "clip" in vars(type(self.domain)) and not shrinks:
             return rule, Coordinate(w, r, memory)
         return rule, Dense(w, r, memory, np.zeros((self.domain.scratch_rows, size)))
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError
-from rue.streams import one_sparse_row
+from rue.learners import loop
+from rue.streams import as_array, floats, one_sparse_row
 
-__all__ = ["Names", "dense_row", "first_not_finite", "number", "sparse_row"]
+__all__ = ["Names", "complaint", "dense_row", "number", "sparse_row"]
 
-_FLOAT64, _UINT32, _INT32 = np.dtype(np.float64), np.dtype(np.uint32), np.dtype(np.int32)
+_UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
 
 
 def sparse_row(x: Any) -> tuple[Any, Any] | None:
@@ -22,7 +23,7 @@ def sparse_row(x: Any) -> tuple[Any, Any] | None:
     if hasattr(x, "tocsr"):
         indices, values = one_sparse_row(x)
     elif isinstance(x, tuple) and len(x) == 2 and not np.isscalar(x[0]):
-        indices, values = np.asarray(x[0]), np.asarray(x[1])
+        indices, values = as_array(x[0], "indices"), as_array(x[1], "features")
     else:
         return None
     if indices.ndim != 1 or indices.shape != values.shape:
@@ -35,7 +36,7 @@ def sparse_row(x: Any) -> tuple[Any, Any] | None:
         if indices.size and int(indices.min()) < 0:
             raise DataError(f"the feature index {int(indices.min())} is negative: indices count from 0.")
         indices = indices.astype(np.uint32)
-    values = _floats(values)
+    values = floats(values, "features")
     if indices.size > 1 and not bool((indices[1:] > indices[:-1]).all()):
         order = np.argsort(indices, kind="stable")
         indices, values = indices[order], values[order]
@@ -47,19 +48,10 @@ def sparse_row(x: Any) -> tuple[Any, Any] | None:
 
 def dense_row(x: Any) -> Any:
     """A dense row as a contiguous array of float64."""
-    row = _floats(np.asarray(x))
+    row = floats(as_array(x, "features"), "features")
     if row.ndim != 1:
         raise DataError(f"one example at a time has one dimension, not {row.ndim}; use run for many.")
     return np.ascontiguousarray(row)
-
-
-def _floats(values: Any) -> Any:
-    if values.dtype is _FLOAT64:
-        return values
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"features must be numbers, not {values.dtype}.") from error
 
 
 class Names:
@@ -93,11 +85,15 @@ class Names:
     def pack(self, x: Mapping[Any, Any]) -> Names:
         """Write the values of an example that has exactly the names of `keys`, in that order, into `values`."""
         packed = tuple(x.values())
-        if packed != self._packed:  # `update` mostly gets what `predict` has just got
+        try:
+            same = packed == self._packed  # `update` mostly gets what `predict` has just got
+        except ValueError:  # an array among the values
+            same = False
+        if not same:
             self._packed = None
             try:
                 self._write(self._buffer, 0, *packed)
-            except struct.error as error:
+            except (OverflowError, TypeError, struct.error) as error:
                 raise DataError(_not_a_number(x)) from error
             if self._order is not None:
                 np.take(self._unsorted, self._order, out=self.values)
@@ -138,27 +134,29 @@ class Names:
 
 
 def _not_a_number(x: Mapping[Any, Any]) -> str:
-    name, value = next((name, value) for name, value in x.items() if not _is_number(value))
+    name, value = next(((name, value) for name, value in x.items() if not _is_number(value)), ("?", "not a number"))
     return f"feature {name!r} is {value!r}: features must be numbers."
 
 
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return False
-    return not isinstance(value, str | bytes)
+    return not isinstance(value, str | bytes | bytearray | np.ndarray)
 
 
 def number(value: Any) -> float:
     """A label or a weight as a float; TypeError if it is none."""
+    if isinstance(value, str | bytes):
+        raise TypeError("text is not a number")
     try:
         return float(value)
-    except ValueError as error:
+    except (OverflowError, ValueError) as error:
         raise TypeError(str(error)) from error
 
 
-def first_not_finite(x: Any) -> float:
+def _first_not_finite(x: Any) -> float:
     """The first number of an example, in whatever form, that is not finite."""
     if isinstance(x, Mapping):
         values: Any = list(x.values())
@@ -169,3 +167,22 @@ def first_not_finite(x: Any) -> float:
     numbers = np.asarray(values, dtype=np.float64).reshape(-1)
     bad = numbers[~np.isfinite(numbers)]
     return float(bad[0]) if bad.size else math.nan
+
+
+def complaint(status: int, learner: Any, x: Any, y: Any, weight: Any) -> str:
+    """What to say about an example that a loop found unusable."""
+    if status == loop.BAD_LABEL:
+        return f"the label {_plain(y)!r} is not {learner.loss.labels}, which {learner.loss!r} needs."
+    if status == loop.BAD_WEIGHT:
+        return f"the weight {_plain(weight)!r} is not a finite number ≥ 0."
+    if status == loop.BAD_FEATURE:
+        return f"a feature is {_first_not_finite(x)}: features must be finite numbers."
+    if status == loop.UNORDERED:
+        return "a feature appears more than once: add up its values first (scipy: X.sum_duplicates())."
+    if status == loop.TOO_WIDE:
+        return f"a feature index is beyond the matrix's {learner.d} columns."
+    return "the sparse matrix is damaged: its indptr leads outside its data."
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -9,7 +9,7 @@ import numpy as np
 
 from rue._jit import parameter, values
 from rue.domains import Ball, Box, Domain, L1Ball, Simplex
-from rue.errors import SettingsError
+from rue.errors import DataError, SettingsError
 from rue.learners.base import Learner
 from rue.learners.points import MEMORY, T
 from rue.losses import Linear, Square
@@ -46,7 +46,7 @@ class Followed(NamedTuple):
         return self.w.copy()
 
     def grown(self, domain: Any, size: int) -> Followed:
-        raise SettingsError("FollowTheLeader: the number of coordinates is fixed by the first example or by d=.")
+        raise DataError("FollowTheLeader: the number of features is fixed by the first example, or by d=.")
 
 
 @parameter

@@ -63,7 +63,9 @@ def run_rows(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any
     Returns the first row that is unusable and why, or the number of rows and OK. Input is checked here, row by row:
     passes of their own over the data cost 40 %.
     """
-    size = np.uint64(point.size())
+    size = rows.coordinates()
+    if size > point.size() or not ledger.room(size):
+        return begin, TOO_WIDE
     for i in range(begin, y.size):
         if not rows.sound(i):
             return i, BROKEN
@@ -85,7 +87,9 @@ def run_rows(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any
 @kernel
 def predict_rows(point: Any, rows: Any, average: Any, out: Any, begin: Any) -> Any:
     """Predictions of a point that stands still, or of the average."""
-    size = np.uint64(point.size())
+    size = rows.coordinates()
+    if size > point.size():
+        return begin, TOO_WIDE
     for i in range(begin, out.size):
         if not rows.sound(i):
             return i, BROKEN
@@ -113,6 +117,8 @@ def learn_dense(rule: Any, point: Any, x: Any, intercept: Any, y: Any, weight: A
 def learn_sparse(rule: Any, point: Any, indices: Any, values: Any, intercept: Any, y: Any, weight: Any) -> Any:
     """Learn one sparse row; returns what became of it."""
     row = SparseRow(indices, values, _0, np.uint64(indices.size), np.uint64(intercept))
+    if indices.size != values.size:
+        return BROKEN
     if not row.ordered():
         return UNORDERED
     if not row.fits(np.uint64(point.size())):
@@ -133,6 +139,6 @@ def predict_dense(point: Any, x: Any, intercept: Any, average: Any) -> Any:
 def predict_sparse(point: Any, indices: Any, values: Any, intercept: Any, average: Any) -> Any:
     """The prediction for one sparse row; NaN also when it does not fit."""
     row = SparseRow(indices, values, _0, np.uint64(indices.size), np.uint64(intercept))
-    if not (row.ordered() and row.fits(np.uint64(point.size()))):
+    if indices.size != values.size or not (row.ordered() and row.fits(np.uint64(point.size()))):
         return math.nan
     return point.average_dot(row) if average else point.dot(row)

@@ -11,7 +11,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.rows import DenseRows, SparseRows
 
-__all__ = ["Block", "blocks", "one_sparse_row"]
+__all__ = ["Block", "as_array", "blocks", "floats", "one_sparse_row"]
 
 ROWS = 65_536
 """Rows in a block cut from an array: large enough to cost nothing, small enough that Ctrl-C is answered soon."""
@@ -29,6 +29,8 @@ class Block:
     X: Any
     y: Any = None
     weights: Any = None
+    _rows: dict[bool, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    _sorted: list[Block] = dataclasses.field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         X = _matrix(self.X)
@@ -36,7 +38,7 @@ class Block:
         for name, what in (("y", "labels"), ("weights", "weights")):
             column = getattr(self, name)
             if column is not None:
-                column = np.asarray(column)
+                column = as_array(column, what)
                 if column.shape != (X.shape[0],):
                     raise DataError(f"X has {X.shape[0]} rows, but the {what} have shape {column.shape}: one a row.")
                 object.__setattr__(self, name, column)
@@ -57,17 +59,22 @@ class Block:
         """The labels as float64."""
         if self.y is None:
             raise DataError("there are no labels: give y.")
-        return _floats(self.y, "labels")
+        return floats(self.y, "labels")
 
     def column_of_weights(self) -> Any:
         """The weights as float64, an empty array standing for 'all 1'."""
-        return np.empty(0) if self.weights is None else _floats(self.weights, "weights")
+        return np.empty(0) if self.weights is None else floats(self.weights, "weights")
 
     def rows(self, intercept: bool) -> DenseRows | SparseRows:
         """The examples as kernels read them."""
+        rows: DenseRows | SparseRows = self._rows.get(intercept) or self._made(intercept)
+        self._rows[intercept] = rows
+        return rows
+
+    def _made(self, intercept: bool) -> DenseRows | SparseRows:
         shift = np.uint64(intercept)
         if not self.sparse:
-            values = _floats(self.X, "features")
+            values = floats(self.X, "features")
             return DenseRows(values.reshape(-1), np.uint64(self.width), shift)
         indptr, indices = np.asarray(self.X.indptr), np.asarray(self.X.indices)
         first, last = int(indptr[0]), int(indptr[-1])
@@ -78,17 +85,24 @@ class Block:
             if indices.size and (indices.min() < 0 or indices.max() >= 2**32):
                 raise DataError("feature indices must lie between 0 and 2³² − 1.")
             indices = indices.astype(np.uint32)
-        values = _floats(np.asarray(self.X.data)[first:last], "features")
-        return SparseRows(np.ascontiguousarray(indptr - first, dtype=np.int64), indices, values, shift)
+        values = floats(np.asarray(self.X.data)[first:last], "features")
+        offsets = np.ascontiguousarray(indptr - first, dtype=np.int64)
+        return SparseRows(offsets, indices, values, np.uint64(self.width), shift)
 
     def in_order(self) -> Block:
         """The same rows with each row's features sorted by index; a repeated feature stays repeated."""
+        if self._sorted:
+            return self._sorted[0]
         part = slice(int(self.X.indptr[0]), int(self.X.indptr[-1]))
         indices, data = self.X.indices[part], self.X.data[part]
-        of_row = np.repeat(np.arange(len(self)), np.diff(self.X.indptr))
-        order = np.lexsort((indices, of_row))
+        lengths = np.diff(self.X.indptr)
+        if lengths.size and (lengths.min() < 0 or lengths.sum() != min(indices.size, data.size)):
+            raise DataError("the sparse matrix is damaged: its indptr leads outside its data.")
+        of_row = np.repeat(np.arange(len(self)), lengths)
+        order = np.lexsort((indices.view(np.uint32) if indices.dtype == np.int32 else indices, of_row))
         view = _View(self.X.indptr - part.start, indices[order], data[order], self.width)
-        return Block(view, self.y, self.weights)
+        self._sorted.append(Block(view, self.y, self.weights))
+        return self._sorted[0]
 
 
 def blocks(X: Any, y: Any = None, weights: Any = None) -> Iterator[Block]:
@@ -157,22 +171,33 @@ def _matrix(X: Any) -> Any:
         return X
     if hasattr(X, "tocsr"):
         csr = X.tocsr()
+        if csr.ndim != 2:
+            raise DataError("a sparse X must have two dimensions, rows and features.")
         return _View(csr.indptr, csr.indices, csr.data, csr.shape[1])
-    array = np.asarray(X)
+    array = as_array(X, "features")
     if array.ndim != 2:
         hint = "; one example at a time goes to predict and update" if array.ndim == 1 else ""
         raise DataError(f"X must have two dimensions, rows and features, not {array.ndim}{hint}.")
     return array
 
 
-def _floats(column: Any, what: str) -> Any:
-    if column.dtype == np.float64 and column.flags.c_contiguous and column.flags.aligned:
-        return column
-    if column.dtype.kind == "c":
-        raise DataError(f"the {what} must be real numbers, not {column.dtype}.")
-    if column.dtype.kind not in "biuf":
-        try:
-            return np.ascontiguousarray(column, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"the {what} must be numbers, not {column.dtype} ({error}).") from error
-    return np.array(column, dtype=np.float64, order="C")
+def as_array(values: Any, what: str) -> Any:
+    """An array of whatever is given; ragged lists and masked arrays are refused."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise DataError(f"the {what} are a masked array with masked entries: fill them or leave their rows out.")
+    try:
+        return np.asarray(values)
+    except (OverflowError, ValueError) as error:
+        raise DataError(f"the {what} do not form an array of numbers: {error}.") from error
+
+
+def floats(values: Any, what: str) -> Any:
+    """An array of float64 in C order, the same one if it is that already; refuses what is no real number."""
+    if values.dtype == np.float64 and values.flags.c_contiguous and values.flags.aligned:
+        return values
+    if values.dtype.kind not in "biufO":
+        raise DataError(f"the {what} must be real numbers, not {values.dtype}.")
+    try:
+        return np.array(values, dtype=np.float64, order="C")
+    except (OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"the {what} must be numbers: {error}.") from error

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError
+from rue.streams.base import as_array
 
 __all__ = ["Labels"]
 
@@ -45,7 +46,9 @@ class Labels:
             raise DataError("there are no labels: give y.")
         if task not in ("auto", "classify", "regress"):
             raise DataError(f"the task must be auto, classify or regress, not {task!r}.")
-        column = np.asarray(y)
+        column = as_array(y, "labels")
+        if column.dtype.kind in "mMc":
+            raise DataError(f"the labels must be numbers, booleans or words, not {column.dtype}.")
         numeric = column.dtype.kind in "iuf"
         found = _distinct(column)
         if task == "auto":
@@ -74,7 +77,11 @@ class Labels:
                 return column.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise DataError(f"the labels of a regression must be numbers, not {column.dtype}.") from error
-        return np.where(column == self.positive, 1.0, np.where(column == self.negative, -1.0, np.nan))
+        signs = np.full(column.shape, np.nan)
+        for name, sign in ((self.negative, -1.0), (self.positive, 1.0)):
+            if name is not None:
+                signs[np.asarray(column == name, dtype=bool)] = sign
+        return signs
 
     def complaint(self, label: Any) -> str:
         """What to say about a label that is neither class."""
@@ -88,7 +95,10 @@ class Labels:
 def _distinct(column: Any) -> list[Any]:
     """The first few labels that occur, in the order of their first occurrence, without NaN; six are too many anyway."""
     if column.dtype.kind == "O":
-        return [label for label in dict.fromkeys(column.tolist()) if label == label]
+        try:
+            return [label for label in dict.fromkeys(column.tolist()) if label is not None and bool(label == label)]
+        except TypeError as error:
+            raise DataError(f"the labels must be numbers, booleans or words: {error}.") from error
     found: list[Any] = []
     while column.size and len(found) < 6:
         label = column[0].item()
