@@ -1,8 +1,8 @@
 """One example, sparse or dense, behind the same few words, so that every algorithm is written once.
 
-A row knows `dot`, `add` and `square`; an algorithm that works coordinate by coordinate loops over
-`range(row.lo, row.hi)` and asks for `row.place(k)` and `row.at(k)`. With an intercept, coordinate 0 of every point
-is the intercept's and its feature is 1; the features then start at coordinate 1 (`shift` is 1, otherwise 0).
+A row knows `dot`, `add` and `square`, written once for both kinds; an algorithm that works coordinate by coordinate
+loops over `range(row.lo, row.hi)` and asks for `row.place(k)` and `row.at(k)`. With an intercept, coordinate 0 of every
+point is the intercept's and its feature is 1; the features then start at coordinate 1 (`shift` is 1, otherwise 0).
 
 Sums run in four lanes in a fixed order, so that the bits do not depend on how the stream was cut into blocks.
 """
@@ -10,7 +10,7 @@ Sums run in four lanes in a fixed order, so that the bits do not depend on how t
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,12 +18,81 @@ from rue._jit import values
 
 __all__ = ["DenseRow", "DenseRows", "SparseRow", "SparseRows"]
 
+R = TypeVar("R")
+
 # Unsigned indices need no wrap-around test, which saves a quarter of a sparse pass; and in Numba an unsigned and a
 # signed whole number add up to a float, so the constants are unsigned too.
 _0, _1, _2, _3, _4 = (np.uint64(i) for i in range(5))
 
 
-@values
+def dot_and_square(row: Any, w: Any) -> Any:
+    """⟨w, x⟩ and ‖x‖² in one go: the squares cost nothing while the weights are fetched."""
+    a, b, c, e = 0.0, 0.0, 0.0, 0.0
+    aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
+    x = row.values
+    if row.shift > _0:
+        a, aa = w[_0], 1.0
+    k = row.lo
+    while k + _4 <= row.hi:
+        a += w[row.place(k)] * x[k]
+        b += w[row.place(k + _1)] * x[k + _1]
+        c += w[row.place(k + _2)] * x[k + _2]
+        e += w[row.place(k + _3)] * x[k + _3]
+        aa += x[k] * x[k]
+        bb += x[k + _1] * x[k + _1]
+        cc += x[k + _2] * x[k + _2]
+        ee += x[k + _3] * x[k + _3]
+        k += _4
+    while k < row.hi:
+        a += w[row.place(k)] * x[k]
+        aa += x[k] * x[k]
+        k += _1
+    return (a + b) + (c + e), (aa + bb) + (cc + ee)
+
+
+def dot(row: Any, w: Any) -> Any:
+    """⟨w, x⟩."""
+    return row.dot_and_square(w)[0]
+
+
+def add(row: Any, scale: Any, w: Any) -> None:
+    """w += scale·x."""
+    x = row.values
+    if row.shift > _0:
+        w[_0] += scale
+    for k in range(row.lo, row.hi):
+        w[row.place(k)] += scale * x[k]
+
+
+def square(row: Any) -> Any:
+    """‖x‖²."""
+    total = 1.0 if row.shift > _0 else 0.0
+    for k in range(row.lo, row.hi):
+        total += row.values[k] * row.values[k]
+    return total
+
+
+def at(row: Any, k: Any) -> Any:
+    """The k-th feature, lo ≤ k < hi; its coordinate is `row.place(k)`."""
+    return row.values[k]
+
+
+def finite(row: Any) -> Any:
+    """Whether every feature is a finite number."""
+    for k in range(row.lo, row.hi):
+        if not math.isfinite(row.values[k]):
+            return False
+    return True
+
+
+def _row(cls: type[R]) -> type[R]:
+    """Give a kind of row, which says where its features are, the words that all rows share."""
+    for word in (dot_and_square, dot, add, square, at, finite):
+        setattr(cls, word.__name__, word)
+    return values(cls)
+
+
+@_row
 class SparseRow(NamedTuple):
     """Features `indices[lo:hi]`, strictly increasing, with their `values[lo:hi]`."""
 
@@ -35,69 +104,6 @@ class SparseRow(NamedTuple):
 
     def place(self, k: Any) -> Any:
         return self.indices[k] + self.shift
-
-    def at(self, k: Any) -> Any:
-        return self.values[k]
-
-    def dot(self, w: Any) -> Any:
-        """⟨w, x⟩."""
-        return self.dot_and_square(w)[0]
-
-    def dot_and_square(self, w: Any) -> Any:
-        """⟨w, x⟩ and ‖x‖² in one go: the squares cost nothing while the weights are fetched."""
-        a, b, c, e = 0.0, 0.0, 0.0, 0.0
-        aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
-        indices, x, shift = self.indices, self.values, self.shift
-        if shift > _0:
-            a, aa = w[_0], 1.0
-        k = self.lo
-        while k + _4 <= self.hi:
-            a += w[indices[k] + shift] * x[k]
-            b += w[indices[k + _1] + shift] * x[k + _1]
-            c += w[indices[k + _2] + shift] * x[k + _2]
-            e += w[indices[k + _3] + shift] * x[k + _3]
-            aa += x[k] * x[k]
-            bb += x[k + _1] * x[k + _1]
-            cc += x[k + _2] * x[k + _2]
-            ee += x[k + _3] * x[k + _3]
-            k += _4
-        while k < self.hi:
-            a += w[indices[k] + shift] * x[k]
-            aa += x[k] * x[k]
-            k += _1
-        return (a + b) + (c + e), (aa + bb) + (cc + ee)
-
-    def add(self, scale: Any, w: Any) -> None:
-        """w += scale·x."""
-        indices, x, shift = self.indices, self.values, self.shift
-        if shift > _0:
-            w[_0] += scale
-        for k in range(self.lo, self.hi):
-            w[indices[k] + shift] += scale * x[k]
-
-    def square(self) -> Any:
-        """‖x‖²."""
-        a, b, c, e = 0.0, 0.0, 0.0, 0.0
-        x = self.values
-        if self.shift > _0:
-            a = 1.0
-        k = self.lo
-        while k + _4 <= self.hi:
-            a += x[k] * x[k]
-            b += x[k + _1] * x[k + _1]
-            c += x[k + _2] * x[k + _2]
-            e += x[k + _3] * x[k + _3]
-            k += _4
-        while k < self.hi:
-            a += x[k] * x[k]
-            k += _1
-        return (a + b) + (c + e)
-
-    def finite(self) -> Any:
-        for k in range(self.lo, self.hi):
-            if not math.isfinite(self.values[k]):
-                return False
-        return True
 
     def fits(self, size: Any) -> Any:
         """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
@@ -111,7 +117,7 @@ class SparseRow(NamedTuple):
         return good
 
 
-@values
+@_row
 class DenseRow(NamedTuple):
     """Every feature in its place: `values[lo:hi]`."""
 
@@ -122,71 +128,6 @@ class DenseRow(NamedTuple):
 
     def place(self, k: Any) -> Any:
         return k - self.lo + self.shift
-
-    def at(self, k: Any) -> Any:
-        return self.values[k]
-
-    def dot(self, w: Any) -> Any:
-        """⟨w, x⟩."""
-        return self.dot_and_square(w)[0]
-
-    def dot_and_square(self, w: Any) -> Any:
-        """⟨w, x⟩ and ‖x‖²."""
-        a, b, c, e = 0.0, 0.0, 0.0, 0.0
-        aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
-        x, j = self.values, self.shift
-        if j > _0:
-            a, aa = w[_0], 1.0
-        k = self.lo
-        while k + _4 <= self.hi:
-            a += w[j] * x[k]
-            b += w[j + _1] * x[k + _1]
-            c += w[j + _2] * x[k + _2]
-            e += w[j + _3] * x[k + _3]
-            aa += x[k] * x[k]
-            bb += x[k + _1] * x[k + _1]
-            cc += x[k + _2] * x[k + _2]
-            ee += x[k + _3] * x[k + _3]
-            k += _4
-            j += _4
-        while k < self.hi:
-            a += w[j] * x[k]
-            aa += x[k] * x[k]
-            k += _1
-            j += _1
-        return (a + b) + (c + e), (aa + bb) + (cc + ee)
-
-    def add(self, scale: Any, w: Any) -> None:
-        """w += scale·x."""
-        x, lo, shift = self.values, self.lo, self.shift
-        if shift > _0:
-            w[_0] += scale
-        for k in range(self.hi - lo):
-            w[k + shift] += scale * x[k + lo]
-
-    def square(self) -> Any:
-        """‖x‖²."""
-        a, b, c, e = 0.0, 0.0, 0.0, 0.0
-        x = self.values
-        if self.shift > _0:
-            a = 1.0
-        k = self.lo
-        while k + _4 <= self.hi:
-            a += x[k] * x[k]
-            b += x[k + _1] * x[k + _1]
-            c += x[k + _2] * x[k + _2]
-            e += x[k + _3] * x[k + _3]
-            k += _4
-        while k < self.hi:
-            a += x[k] * x[k]
-            k += _1
-        return (a + b) + (c + e)
-
-    def finite(self) -> Any:
-        for k in range(self.lo, self.hi):
-            if not math.isfinite(self.values[k]):
-                return False
-        return True
 
     def fits(self, size: Any) -> Any:
         return self.hi - self.lo + self.shift <= size
