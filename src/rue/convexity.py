@@ -52,7 +52,8 @@ def require_convex(loss: Loss) -> None:
                     )
         worst = max(abs(v) for v in slope.values())
         if loss.nonnegative and min(value.values()) < 0.0:
-            raise SettingsError(f"{name}: is {min(value.values()):g} somewhere at y = {y:g}: say nonnegative = False.")
+            least = min(value.values())
+            raise SettingsError(f"{name}: is {least:g} at y = {y:g}, but says it is never negative: say nonnegative = False.")
         if loss.lipschitz is not None and worst > loss.lipschitz * (1.0 + 1e-9):
             raise SettingsError(f"{name}: has a slope of {worst:g}, more than its lipschitz = {loss.lipschitz:g}.")
 

@@ -51,7 +51,7 @@ class Learner:
     def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
         if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
             raise SettingsError(f"{algorithm.name}: d must be the number of features, not {d!r}.")
-        if not isinstance(intercept, bool | np.bool_):
+        if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
             raise SettingsError(f"{algorithm.name}: intercept must be True or False, not {intercept!r}.")
         self.algorithm = algorithm
         self.intercept = bool(intercept)

@@ -91,7 +91,7 @@ def certify(
     """
     made: Loss = make("loss", loss)
     require_loss(made, "certify")
-    if not isinstance(intercept, bool):
+    if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
         raise SettingsError(f"certify: intercept must be True or False, not {intercept!r}.")
     if (radius is None) == (domain is None):
         raise SettingsError("certify: give radius=…, or a domain=…, to say against which models.")
