@@ -40,20 +40,25 @@ def require_convex(loss: Loss) -> None:
             raise SettingsError(f"{name}: value or slope is NaN for a prediction between −30 and 30 at y = {y}.")
         far = _far(loss, y)
         value, slope = {**value, **far[0]}, {**slope, **far[1]}
-        for p in value:
-            for q in value:
-                line = value[p] + slope[p] * (q - p)
-                slack = 1e-9 * (1.0 + abs(value[p]) + abs(value[q]) + abs(slope[p] * (q - p)))
-                if value[q] < line - slack:
-                    why = "it is not convex" if _bends(loss, p, q, y) else "its slope is not a subgradient of its value"
-                    raise SettingsError(
-                        f"{name}: {why}: at y = {y:g} the tangent at p = {p:g} is {line:g} at p = {q:g}, "
-                        f"above the loss {value[q]:g} there."
-                    )
+        at, height, tilt = np.array(list(value)), np.array(list(value.values())), np.array(list(slope.values()))
+        rise = tilt[:, None] * (at[None, :] - at[:, None])
+        tangent = height[:, None] + rise
+        slack = 1e-9 * (1.0 + np.abs(height)[:, None] + np.abs(height)[None, :] + np.abs(rise))
+        above = tangent - slack > height[None, :]
+        if above.any():
+            i, j = np.unravel_index(int(np.argmax(above)), above.shape)
+            bends = _bends(loss, float(at[i]), float(at[j]), y)
+            why = "it is not convex" if bends else "its slope is not a subgradient of its value"
+            raise SettingsError(
+                f"{name}: {why}: at y = {y:g} the tangent at p = {at[i]:g} is {tangent[i, j]:g} at p = {at[j]:g}, "
+                f"above the loss {height[j]:g} there."
+            )
         worst = max(abs(v) for v in slope.values())
         if loss.nonnegative and min(value.values()) < 0.0:
             least = min(value.values())
-            raise SettingsError(f"{name}: is {least:g} at y = {y:g}, but says it is never negative: say nonnegative = False.")
+            raise SettingsError(
+                f"{name}: is {least:g} at y = {y:g}, but says it is never negative: say nonnegative = False."
+            )
         if loss.lipschitz is not None and worst > loss.lipschitz * (1.0 + 1e-9):
             raise SettingsError(f"{name}: has a slope of {worst:g}, more than its lipschitz = {loss.lipschitz:g}.")
 
