@@ -1183,6 +1183,7 @@ BOUNDS = (
     HEAD
     + """
 from scipy import sparse
+from rue.domains.base import _move_onto
 
 @rue.parameter
 class Outside(rue.Domain):
@@ -1190,7 +1191,7 @@ class Outside(rue.Domain):
         return 0.0 * w[w.size]
 
 try:
-    Outside().project([1.0])
+    _move_onto(Outside(), np.ones(1), np.empty((0, 1)))
 except IndexError:
     checked = True
 else:
