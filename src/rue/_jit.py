@@ -79,6 +79,7 @@ def parameter(cls: type[C]) -> type[C]:
     cls.__post_init__ = post_init  # type: ignore[attr-defined]  # it is what dataclass looks for
     cls._own_post_init = own  # type: ignore[attr-defined]  # a subclass is held to it too
     made = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    # What is set on the class from here on, mypy cannot know: hence the ignores.
     made.__eq__ = lambda self, other: (  # type: ignore[method-assign]  # arrays compare by content
         type(self) is type(other) and _content(self) == _content(other)
     )
