@@ -26,10 +26,11 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import numba
 import numpy as np
-from numba.core import caching, config
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import caching, cgutils, config
 from numba.core.errors import NumbaError
 from numba.core.typing import templates
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 from rue._cache import DiskCache
 from rue.errors import SettingsError
@@ -38,6 +39,7 @@ __all__ = [
     "Kernel",
     "Strided",
     "Vector",
+    "fetch",
     "foreign",
     "kernel",
     "parameter",
@@ -248,6 +250,35 @@ def _bridge(called: tuple[str, int], method: FunctionType) -> None:
     template.called = called
     templates.infer_getattr(template)
     overload(bridge, strict=False, jit_options={**_OPTIONS, "forceinline": name not in _CALLED})(bridge)
+
+
+# What Numba has no word for.
+
+
+def fetch(array: Any, k: Any) -> None:
+    """Ask the processor to bring array[k] into its cache: nothing depends on it, and k may lie outside the array."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba carries no types
+def _prefetch(_: Any, array: Any, k: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        wanted = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
+        instruction = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0")
+        reading, keep, of_data = (ir.Constant(whole, flag) for flag in (0, 3, 1))
+        builder.call(instruction, [builder.bitcast(builder.gep(data, [args[1]]), byte), reading, keep, of_data])
+        return context.get_dummy_value()
+
+    return numba.types.void(array, k), generate
+
+
+@overload(fetch, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+def _fetch(array: Any, k: Any) -> Any:
+    def implementation(array: Any, k: Any) -> Any:
+        return _prefetch(array, k)
+
+    return implementation
 
 
 # Kernels.

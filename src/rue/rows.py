@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rue._jit import values
+from rue._jit import fetch, values
 
 __all__ = ["DenseRow", "DenseRows", "SparseRow", "SparseRows"]
 
@@ -23,6 +23,9 @@ R = TypeVar("R")
 # Unsigned indices need no wrap-around test, which saves a quarter of a sparse pass; and in Numba an unsigned and a
 # signed whole number add up to a float, so the constants are unsigned too.
 _0, _1, _2, _3, _4 = (np.uint64(i) for i in range(5))
+
+_AHEAD = np.uint64(192)
+"""How far ahead of its sums a pass has its data fetched: a few rows of text, more than memory takes to answer."""
 
 
 def dot_and_square(row: Any, w: Any) -> Any:
@@ -34,6 +37,7 @@ def dot_and_square(row: Any, w: Any) -> Any:
         a, aa = w[_0], 1.0
     k = row.lo
     while k + _4 <= row.hi:
+        row.fetch(k + _AHEAD)
         a += w[row.place(k)] * x[k]
         b += w[row.place(k + _1)] * x[k + _1]
         c += w[row.place(k + _2)] * x[k + _2]
@@ -105,6 +109,11 @@ class SparseRow(NamedTuple):
     def place(self, k: Any) -> Any:
         return self.indices[k] + self.shift
 
+    def fetch(self, k: Any) -> None:
+        """Have the k-th feature fetched, whichever row it belongs to."""
+        fetch(self.indices, k)
+        fetch(self.values, k)
+
     def fits(self, size: Any) -> Any:
         """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
         return self.shift <= size and (self.hi <= self.lo or self.indices[self.hi - _1] + self.shift < size)
@@ -128,6 +137,9 @@ class DenseRow(NamedTuple):
 
     def place(self, k: Any) -> Any:
         return k - self.lo + self.shift
+
+    def fetch(self, k: Any) -> None:
+        fetch(self.values, k)
 
     def fits(self, size: Any) -> Any:
         return self.hi - self.lo + self.shift <= size
