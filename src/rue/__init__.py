@@ -50,7 +50,7 @@ from rue.losses import (
     ZeroOne,
 )
 from rue.registry import make, names
-from rue.regret import Certificate, certify
+from rue.regret import Certificate, Evidence, certify
 from rue.steps import Adaptive, Fixed, Horizon, Sequence, Sqrt, Step, Strong, Theory
 from rue.streams import Block, Labels, census
 
@@ -76,6 +76,7 @@ __all__ = [
     "DataError",
     "Domain",
     "EpsilonInsensitive",
+    "Evidence",
     "Fixed",
     "FollowTheLeader",
     "Halfspace",

@@ -13,9 +13,11 @@ from rue._jit import kernel
 from rue.domains import Ball
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import AdaGrad, Learner
-from rue.ledger import Ledger, open_ledger
+from rue.ledger import Ledger
 from rue.registry import make
-from rue.regret.certificate import Certificate, read_certificate, require_domain
+from rue.regret.certificate import Certificate
+from rue.regret.certifying import require_domain
+from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels, blocks
 
 __all__ = ["Run", "default_learner", "learn"]
@@ -41,13 +43,19 @@ class Run:
     """The labels as the loss takes them."""
     weights: Any
     """The examples' weights, or None."""
-    ledger: Ledger
+    evidence: Evidence
+    """The sums from which regret is certified; those of several runs add up (`run.evidence.merged`)."""
     refused: int
     """Examples whose prediction, loss or step was not finite: neither scored nor learnt."""
     skipped: int
     """Unusable examples passed over with bad="skip"."""
     seconds: float
     """Time spent learning, without compilation if a kernel was compiled before."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The accounts of the pass."""
+        return self.evidence.ledger
 
     @property
     def examples(self) -> int:
@@ -77,23 +85,31 @@ class Run:
         _score(self.learner.loss, self.predictions, self.y, out)
         return out
 
-    def certificate(self, radius: float | None = None, domain: Any = None) -> Certificate:
-        """D1: how much better any linear model could have done, of norm ≤ `radius` or in a `domain`.
+    def certificate(self, radius: float | None = None, domain: Any = None, units: str | None = None) -> Certificate:
+        """How much better any linear model could have done, of norm ≤ `radius` or in a `domain` (D1 to D4).
 
-        By default against the learner's own domain, or where that is unbounded against the ball as large as its point.
+        By default against the learner's own domain, or where that is unbounded, and the rounds have no regulariser,
+        against the ball as large as its point. `units` is `raw`, or `largest` for models of features divided by their
+        largest magnitude: the default for learners that do so too.
         """
         if radius is not None and domain is not None:
             raise SettingsError("certificate: give a radius or a domain, not both.")
+        scales = self.learner.scales
+        if units is None:
+            units = "raw" if scales is None else "largest"
         if radius is not None:
             K: Any = Ball(radius)
         elif domain is not None:
             K = require_domain(make("domain", domain))
-        elif self.learner.domain.bounded:
+        elif self.learner.domain.bounded or self.evidence.lambda_ > 0.0:
             K = self.learner.domain
         else:
-            norm = float(np.linalg.norm(self.learner.point))
+            point = self.learner.point
+            if units == "largest" and scales is not None:
+                point = point * scales[: point.size]
+            norm = float(np.linalg.norm(point))
             K = Ball(norm if norm > 0.0 else 1.0)
-        return read_certificate(self.ledger, self.learner.loss, K, self.refused + self.skipped)
+        return self.evidence.certificate(K, units, scales, self.refused + self.skipped)
 
     def __repr__(self) -> str:
         wrong = "" if self.mistakes is None else f", mistakes={self.mistakes}"
@@ -112,12 +128,18 @@ def learn(
     learner: Learner | str | None = None,
     weights: Any = None,
     bad: str = "stop",
+    units: str = "raw",
+    witnesses: Any = None,
+    curvature: bool = False,
 ) -> Run:
     """Learn a stream in one pass, each example scored before it is learnt.
 
     X is an array, a scipy sparse matrix or a stream of blocks. Classes may be written 0/1, −1/+1, true/false, or as any
     two words. The learner given is copied, never changed; by default it is the one that fits the labels. An unusable
     example stops the run, or with bad="skip" is passed over and counted.
+
+    More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
+    several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.
 
     >>> import rue
     >>> X, y = rue.census()
@@ -132,7 +154,8 @@ def learn(
     given = None if given is None else given.copy()
     learnt: Learner | None = given
     labels: Labels | None = None
-    ledger = open_ledger()
+    evidence: Evidence | None = None
+    kept = {"units": units, "witnesses": witnesses, "curvature": curvature}
     parts: list[tuple[Any, Any, Any]] = []
     skipped, before, seconds = 0, 0, 0.0
     for block in blocks(X, y, weights):
@@ -145,11 +168,15 @@ def learn(
             raise DataError("a block has no labels: every block of a stream needs y.")
         block = Block(block.X, labels.encode(said), block.weights)
         learnt.widen(block)
-        ledger = ledger.grown(learnt.coordinates)
+        if evidence is None:
+            lambda_ = float(getattr(learnt.algorithm, "lambda_", 0.0))
+            evidence = open_evidence(learnt.loss, lambda_=lambda_, **kept)
+            evidence.penalty = -learnt.penalty  # of rounds before this run
+        evidence.widen(learnt.coordinates)
         out, begin = np.empty(len(block)), 0
         started = time.perf_counter()
         while begin < len(block):
-            begin, why = learnt.run_block(block, ledger, out, begin)
+            begin, why = learnt.run_block(block, evidence.ledger, out, begin)
             if why and labels.task == "classify" and np.isnan(block.y[begin]):
                 why = labels.complaint(said[begin])
             if why and bad == "stop":
@@ -158,13 +185,15 @@ def learn(
                 out[begin] = np.nan
                 skipped, begin = skipped + 1, begin + 1
         seconds += time.perf_counter() - started
+        evidence.watch(block, out, learnt.intercept)
         parts.append((out, block.y, block.weights))
         before += len(block)
-    if labels is None or learnt is None:
+    if labels is None or learnt is None or evidence is None:
         raise DataError("there are no examples to learn.")
     p, signs = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     column = None
     if any(part[2] is not None for part in parts):
         column = np.concatenate([np.ones(len(part[0])) if part[2] is None else part[2] for part in parts])
+    evidence.penalty += learnt.penalty
     refused = int(np.isnan(p).sum()) - skipped
-    return Run(learnt, labels, p, signs, column, ledger, refused, skipped, seconds)
+    return Run(learnt, labels, p, signs, column, evidence, refused, skipped, seconds)

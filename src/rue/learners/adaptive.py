@@ -45,6 +45,10 @@ class Table(NamedTuple):
         """What feature j, now x and not 0, is divided by."""
         return max(self.table[j, LARGEST], abs(x)) if self.scaled else 1.0
 
+    def scales(self) -> Any:
+        """The largest magnitude of each coordinate's feature, if features are divided by it."""
+        return self.table[:, LARGEST].copy() if self.scaled else None
+
     def dot(self, row: Any) -> Any:
         p = self.table[_0, W] if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):

@@ -53,12 +53,9 @@ class Learner:
             raise SettingsError(f"{algorithm.name}: d must be the number of features, not {d!r}.")
         if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
             raise SettingsError(f"{algorithm.name}: intercept must be True or False, not {intercept!r}.")
-        self.algorithm = algorithm
-        self.intercept = bool(intercept)
-        self.d = 0
-        """The number of features."""
-        self.names = Names()
-        """The names of features that came in dicts."""
+        self.algorithm, self.intercept = algorithm, bool(intercept)
+        self.d, self.names = 0, Names()
+        """The number of features, and the names of those that came in dicts."""
         self._rule: Any = None
         self._point: Any = None
         self._ready()
@@ -135,6 +132,11 @@ class Learner:
     def penalty(self) -> float:
         """Σ weight·(λ/2)‖w_t‖² over the rounds so far: the regulariser's part of a regularised loss."""
         return 0.0 if self._point is None else float(self._point.memory[PENALTY])
+
+    @property
+    def scales(self) -> Any:
+        """What a scale-free learner divides each coordinate by, its largest magnitude so far; None for the others."""
+        return None if self._point is None else getattr(self._point, "scales", lambda: None)()
 
     @property
     def residual(self) -> float:
@@ -233,8 +235,8 @@ class Learner:
         if row is not None and self._point is not None and row.size != self.d:
             raise DataError(f"the example has {row.size} features, but the learner has {self.d}.")
         if self._point is None:  # nothing learnt yet: a fresh copy that knows its width answers
-            fresh = self.copy()
-            fresh._widen(row.size if row is not None else (int(pair[0][-1]) + 1 if pair and pair[0].size else 0))
+            fresh, last = self.copy(), int(pair[0][-1]) + 1 if pair and pair[0].size else 0
+            fresh._widen(last if row is None else row.size)
             return fresh._predict_any(x, average)
         average = average and self._point.memory[TOTAL] > 0.0
         if row is not None:
@@ -392,9 +394,6 @@ class Learner:
         """The arrays of the point, without room that is not in use."""
         if self._point is None:
             return []
-        parts = []
-        for name, field in zip(self._point._fields, self._point, strict=True):
-            if isinstance(field, np.ndarray) and name != "scratch":
-                used = field if name == "memory" else field[: self.coordinates]
-                parts.append(used.tobytes())
-        return parts
+        named = self._point._asdict().items()
+        arrays = [(name, field) for name, field in named if isinstance(field, ndarray) and name != "scratch"]
+        return [(field if name == "memory" else field[: self.coordinates]).tobytes() for name, field in arrays]

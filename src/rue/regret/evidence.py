@@ -1,0 +1,209 @@
+"""What a pass keeps so that regret can be certified afterwards: a function of the stream and of the predictions alone.
+
+The ledger has the sums of D1 and is always kept; the largest magnitude of each feature, witnesses (D3) and curvature
+(D4) are kept when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over shards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue._jit import values
+from rue.domains import Ball, Domain, Reals
+from rue.errors import BadExample, SettingsError
+from rue.ledger import Ledger, keep_accounts, open_ledger
+from rue.losses import Loss, Square
+from rue.regret.certificate import Certificate
+from rue.regret.curvature import Curvature, open_curvature
+from rue.regret.witnesses import Pool, best_mixture, open_pool, watch
+from rue.streams import Block
+
+__all__ = ["Evidence", "Largest", "open_evidence"]
+
+_0 = np.uint64(0)
+
+
+@values
+class Largest(NamedTuple):
+    """The largest magnitude of each feature so far."""
+
+    magnitudes: Any
+
+    def room(self, size: Any) -> Any:
+        return size <= self.magnitudes.size
+
+    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
+        if row.shift > _0:
+            self.magnitudes[_0] = 1.0
+        for k in range(row.lo, row.hi):
+            j = row.place(k)
+            self.magnitudes[j] = max(self.magnitudes[j], abs(row.at(k)))
+
+    def grown(self, size: int) -> Largest:
+        if size <= self.magnitudes.size:
+            return self
+        magnitudes = np.zeros(size)
+        magnitudes[: self.magnitudes.size] = self.magnitudes
+        return Largest(magnitudes)
+
+    def merged(self, other: Largest) -> Largest:
+        size = max(self.magnitudes.size, other.magnitudes.size)
+        return Largest(np.maximum(self.grown(size).magnitudes, other.grown(size).magnitudes))
+
+
+@dataclasses.dataclass(eq=False)
+class Evidence:
+    """The accounts of a pass, and what was asked to be kept beside them."""
+
+    loss: Loss
+    ledger: Ledger
+    largest: Largest | None = None
+    pool: Pool | None = None
+    curvature: Curvature | None = None
+    lambda_: float = 0.0
+    """The rounds' regulariser (λ/2)‖w‖², written apart from the loss (D2)."""
+    penalty: float = 0.0
+    """Σ weight·(λ/2)‖w_t‖² of the points played."""
+
+    def widen(self, size: int) -> None:
+        """Make room for `size` coordinates."""
+        self.ledger = self.ledger.grown(size)
+        for name, keeper in self._keepers():
+            setattr(self, name, keeper.grown(size))
+
+    def _keepers(self) -> list[tuple[str, Any]]:
+        kept = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature")]
+        return [(name, keeper) for name, keeper in kept if keeper is not None]
+
+    def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
+        """Score a block by the predictions of any model; how many of its examples had none (NaN)."""
+        self.widen(block.width + int(intercept))
+        y, weights = block.labels(), block.column_of_weights()
+        end, left_out = keep_accounts(self.loss, self.ledger, block.rows(intercept), y, weights, predictions, 0)
+        if end < len(block) and block.sparse:  # perhaps only because indices are not sorted
+            rows = block.in_order().rows(intercept)
+            end, missing = keep_accounts(self.loss, self.ledger, rows, y, weights, predictions, end)
+            left_out += missing
+        if end < len(block):
+            raise BadExample(
+                before + end,
+                f"label {float(y[end])!r}, prediction {float(predictions[end])!r}, weight and features must be finite, "
+                f"each feature once, the label {self.loss.labels}, the weight ≥ 0.",
+            )
+        self.watch(block, predictions, intercept)
+        return int(left_out)
+
+    def watch(self, block: Block, predictions: Any, intercept: bool) -> None:
+        """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside."""
+        y, weights = block.labels(), block.column_of_weights()
+        for _, keeper in self._keepers():
+            end = watch(self.loss, keeper, block.rows(intercept), y, weights, predictions, 0)
+            if end < len(block):
+                end = watch(self.loss, keeper, block.in_order().rows(intercept), y, weights, predictions, end)
+            if end < len(block):
+                raise BadExample(end, "the sparse matrix is damaged.")
+
+    def merged(self, other: Evidence) -> Evidence:
+        """The evidence of two parts of a stream together, whichever learners they had."""
+        if self.loss != other.loss or self.lambda_ != other.lambda_:
+            raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
+        theirs = dict(other._keepers())
+        both = {name: keeper.merged(theirs[name]) for name, keeper in self._keepers() if name in theirs}
+        ledger = self.ledger.merged(other.ledger)
+        return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=self.penalty + other.penalty, **both)
+
+    def scales(self) -> Any:
+        """The largest magnitude of each feature, or None if it was not kept."""
+        if self.largest is not None:
+            return self.largest.magnitudes
+        if self.pool is not None and self.pool.largest.size:
+            return self.pool.largest
+        return None
+
+    def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
+        """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept."""
+        sums, S = self.ledger.sums, self.ledger.S
+        A, total = float(sums[accounts.A]), float(sums[accounts.LOSS]) + self.penalty
+        by = self._units(units, scales, S.size)
+        S = S / by
+        theorem, alone = "D1", A + domain.support(-S)
+        if self.lambda_ > 0.0:
+            theorem, alone = "D2", A + self.penalty + self._regularised(domain, S)
+        if math.isnan(alone):  # sums that overflowed prove nothing
+            alone = math.inf
+        at_least = total - alone
+        if self.loss.nonnegative:
+            at_least = max(at_least, 0.0)
+        witnesses = 0
+        if self.pool is not None and self.lambda_ == 0.0:
+            witnesses = int(self.pool.radii.size)
+            seen = self._witnessed(domain, by, float(sums[accounts.LOSS]) - A, S)
+            if seen > at_least:
+                theorem, at_least = "D3", seen
+        if self.curvature is not None and self.lambda_ == 0.0:
+            exact = self.curvature.grown(S.size).at_least(domain, by)
+            if exact >= at_least:
+                theorem, at_least = "D4", exact
+        norm = float(np.linalg.norm(S))
+        return Certificate(
+            domain, total, total - at_least, alone, at_least, A, norm, left_out, theorem, units, witnesses, self.lambda_
+        )
+
+    def _units(self, units: str, scales: Any, size: int) -> Any:
+        """What each coordinate is divided by."""
+        if units == "raw":
+            return np.ones(size)
+        if units != "largest":
+            raise SettingsError(f"certificate: units must be 'raw' or 'largest', not {units!r}.")
+        if self.lambda_ > 0.0:
+            raise SettingsError("certificate: with a regulariser (λ/2)‖w‖² norms are in raw units: leave units out.")
+        largest = self.scales() if scales is None else scales
+        if largest is None:
+            raise SettingsError("certificate: the features' magnitudes were not kept: learn with units='largest'.")
+        by = np.zeros(size)
+        by[: min(size, largest.size)] = largest[:size]
+        by[by == 0.0] = 1.0  # a feature that never occurred
+        return by
+
+    def _regularised(self, domain: Domain, S: Any) -> float:
+        """D2: sup over K of −⟨S, u⟩ − ½B‖u‖², at u* = Π_K(−S/B)."""
+        B = self.lambda_ * float(self.ledger.sums[accounts.WEIGHT])
+        if B == 0.0:
+            return float(domain.support(-S))
+        free = float(S @ S) / (2.0 * B)
+        if isinstance(domain, Reals):
+            return free
+        if not np.isfinite(S).all():
+            return math.inf
+        u, residual = domain.project_with_residual(-S / B)
+        if residual > 0.0:  # not quite the projection, so not quite the maximum: fall back on what is certain
+            return min(free, float(domain.support(-S)))
+        return float(-(S @ u) - 0.5 * B * (u @ u))
+
+    def _witnessed(self, domain: Domain, by: Any, constant: float, S: Any) -> float:
+        """D3: the best lower bound that a witness, or a mixture of them and the learner, gives."""
+        assert self.pool is not None
+        constants = np.append(self.pool.constants(), constant)
+        sums = np.vstack([self.pool.sums(S.size) / by, S])
+        if isinstance(domain, Ball) and not domain.centre.any():
+            return best_mixture(constants, sums, domain.radius)
+        values = [c - domain.support(-row) for c, row in zip(constants, sums, strict=True)]
+        return max((value for value in values if not math.isnan(value)), default=-math.inf)
+
+
+def open_evidence(
+    loss: Loss, *, units: str = "raw", witnesses: Any = None, curvature: bool = False, lambda_: float = 0.0
+) -> Evidence:
+    """With nothing in it yet; `witnesses` is a radius or several."""
+    if units not in ("raw", "largest"):
+        raise SettingsError(f"units must be 'raw' or 'largest', not {units!r}.")
+    if curvature and not isinstance(loss, Square):
+        raise SettingsError(f"curvature (D4) is kept for square loss, which is a quadratic; {loss!r} is not.")
+    pool = None if witnesses is None else open_pool(witnesses, units == "largest")
+    largest = Largest(np.zeros(1)) if units == "largest" and pool is None else None
+    return Evidence(loss, open_ledger(), largest, pool, open_curvature() if curvature else None, lambda_)

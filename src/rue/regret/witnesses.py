@@ -1,0 +1,225 @@
+"""Witnesses (D3): cheap learners kept beside the main one, which predict badly and certify well.
+
+Each is projected OGD on a ball of its own with the adaptive step (A8) times a rate. By D1 a witness with slopes g_t has
+proved, for every set K, that no point of K lost less than c − h_K(−S) with c = Σℓ − A: a statement about the stream,
+so the largest of these certifies any learner that saw the same examples, and so does any mixture of them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue._jit import kernel, values
+from rue.errors import SettingsError
+
+__all__ = ["RATES", "Pool", "best_mixture", "open_pool", "watch"]
+
+RATES = (0.05, 0.1, 0.2, 0.4, 0.8, math.sqrt(2.0))
+"""What the step of A8 is multiplied by, one witness each: which one certifies best depends on the stream."""
+
+LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
+GIVEN, TAKEN = range(2)
+_0 = np.uint64(0)
+
+
+@values
+class Pool(NamedTuple):
+    """K witnesses side by side, so that one access to memory serves them all."""
+
+    table: Any
+    """For each coordinate the v of every witness (its point is s·v), then the S = Σ g_t x_t of every witness."""
+    state: Any
+    """For each witness Σℓ, A = Σ g_t p_t, Σ‖g_t x_t‖², the scale s, and ‖s·v‖²."""
+    radii: Any
+    rates: Any
+    scratch: Any
+    largest: Any
+    """The largest magnitude of each feature so far, by which witnesses divide it; empty in raw units."""
+
+    def room(self, size: Any) -> Any:
+        return size <= self.table.shape[0]
+
+    def unit(self, j: Any, x: Any) -> Any:
+        """Feature j in the witnesses' units."""
+        if self.largest.size == 0:
+            return x
+        self.largest[j] = max(self.largest[j], abs(x))
+        return x / self.largest[j] if self.largest[j] > 0.0 else 0.0
+
+    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
+        """One round of every witness."""
+        K = self.radii.size
+        for i in range(K):
+            self.scratch[GIVEN, i] = 0.0
+        square = 0.0
+        if row.shift > _0:
+            square += self.gather(_0, 1.0)
+        for k in range(row.lo, row.hi):
+            square += self.gather(row.place(k), row.at(k))
+        moving = False
+        for i in range(K):
+            moving |= self.step(loss, i, y, weight, square)
+        if moving:
+            if row.shift > _0:
+                self.scatter(_0, 1.0)
+            for k in range(row.lo, row.hi):
+                self.scatter(row.place(k), row.at(k))
+
+    def gather(self, j: Any, x: Any) -> Any:
+        """Add feature j to every ⟨v, x⟩; its square."""
+        z = self.unit(j, x)
+        for i in range(self.radii.size):
+            self.scratch[GIVEN, i] += self.table[j, i] * z
+        return z * z
+
+    def step(self, loss: Any, i: Any, y: Any, weight: Any, square: Any) -> bool:
+        """Witness i given ⟨v, x⟩: its accounts, and the multiples of x that S and v are to move by."""
+        state, U = self.state, self.radii[i]
+        p = state[SCALE, i] * self.scratch[GIVEN, i]
+        if not (math.isfinite(p) and math.isfinite(loss.value(p, y) + loss.slope(p, y))):
+            p = 0.0  # any prediction will do: the proof only asks that its slope be taken there
+        g = weight * loss.slope(p, y)
+        state[LOSS, i] += weight * loss.value(p, y)
+        state[A, i] += g * p
+        self.scratch[GIVEN, i], self.scratch[TAKEN, i] = g, 0.0
+        gradients = state[GRADIENTS, i] + g * (g * square)
+        if g != 0.0 and 0.0 < gradients < math.inf:
+            state[GRADIENTS, i] = gradients
+            a = -g * self.rates[i] * math.sqrt(2.0) * U / math.sqrt(gradients)
+            total = state[SQUARE, i] + 2.0 * a * p + a * (a * square)
+            if math.isfinite(total):
+                self.scratch[TAKEN, i] = a / state[SCALE, i]
+                if total > U * U:
+                    state[SCALE, i] *= U / math.sqrt(total)
+                state[SQUARE, i] = min(max(total, 0.0), U * U)
+                if state[SCALE, i] < 1e-100:
+                    self.multiply_out(i)
+        return bool(g != 0.0)
+
+    def scatter(self, j: Any, x: Any) -> None:
+        """Move every v and S along feature j."""
+        z, K = self.unit(j, x), self.radii.size
+        for i in range(K):
+            self.table[j, i] += self.scratch[TAKEN, i] * z
+            self.table[j, K + i] += self.scratch[GIVEN, i] * x
+
+    def multiply_out(self, i: Any) -> None:
+        """s ← 1, with the point and the step under way unchanged."""
+        s = self.state[SCALE, i]
+        for j in range(self.table.shape[0]):
+            self.table[j, i] *= s
+        self.scratch[TAKEN, i] *= s
+        self.state[SCALE, i] = 1.0
+
+    def grown(self, size: int) -> Pool:
+        """Room for at least `size` coordinates."""
+        before = self.table.shape[0]
+        if size <= before:
+            return self
+        table = np.zeros((size, self.table.shape[1]))
+        table[:before] = self.table
+        largest = np.zeros(size if self.largest.size else 0)
+        largest[: self.largest.size] = self.largest
+        return self._replace(table=table, largest=largest)
+
+    def merged(self, other: Pool) -> Pool:
+        """The witnesses of two parts of a stream, each started afresh in its part: what they have proved adds up."""
+        if self.radii.tolist() != other.radii.tolist() or self.rates.tolist() != other.rates.tolist():
+            raise SettingsError("witnesses at different radii cannot be merged: give both parts the same ones.")
+        size, K = max(self.table.shape[0], other.table.shape[0]), self.radii.size
+        mine, theirs = self.grown(size), other.grown(size)
+        table = mine.table.copy()
+        table[:, K:] += theirs.table[:, K:]
+        state = self.state.copy()
+        state[[LOSS, A]] += other.state[[LOSS, A]]
+        largest = np.maximum(mine.largest, theirs.largest) if self.largest.size and other.largest.size else np.empty(0)
+        return mine._replace(table=table, state=state, largest=largest)
+
+    def constants(self) -> Any:
+        """c = Σℓ − A of every witness."""
+        return self.state[LOSS] - self.state[A]
+
+    def sums(self, size: int) -> Any:
+        """S of every witness, one a row, in `size` coordinates."""
+        return self.grown(size).table[:size, self.radii.size :].T
+
+
+def open_pool(radii: Any, scaled: bool) -> Pool:
+    """A witness for each radius and rate; `scaled` if features are to be divided by their largest magnitude."""
+    wanted = np.atleast_1d(np.asarray(radii, dtype=np.float64))
+    if wanted.ndim != 1 or not wanted.size or not (np.isfinite(wanted).all() and (wanted > 0.0).all()):
+        raise SettingsError(f"witnesses: give one radius or several, all positive and finite, not {radii!r}.")
+    pairs = [(radius, rate) for radius in wanted.tolist() for rate in RATES]
+    K = len(pairs)
+    state = np.zeros((5, K))
+    state[SCALE] = 1.0
+    columns = np.array(pairs)
+    return Pool(
+        np.zeros((1, 2 * K)),
+        state,
+        np.ascontiguousarray(columns[:, 0]),
+        np.ascontiguousarray(columns[:, 1]),
+        np.zeros((2, K)),
+        np.zeros(1 if scaled else 0),
+    )
+
+
+@kernel
+def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: Any, begin: Any) -> Any:
+    """Give a keeper of evidence the rows from `begin` on that were scored; the first row it cannot take, or all."""
+    size = rows.coordinates()
+    if not keeper.room(size) or predictions.size < y.size:
+        return begin
+    for i in range(begin, y.size):
+        weight = weights[i] if weights.size > 0 else 1.0
+        if math.isnan(predictions[i]) or weight == 0.0:
+            continue
+        if not rows.sound(i):
+            return i
+        row = rows.row(i)
+        if not (row.ordered() and row.fits(size)):
+            return i
+        keeper.learn(loss, row, y[i], weight)
+    return y.size
+
+
+def best_mixture(constants: Any, sums: Any, radius: float) -> float:
+    """max over θ in the simplex of Σθ_i c_i − U‖Σθ_i S_i‖, nearly: from the best vertex, towards one vertex at a time.
+
+    Every θ gives a valid bound, so it does not matter how near.
+    """
+    inner = sums @ sums.T
+    values = constants - radius * np.sqrt(np.maximum(0.0, np.diag(inner)))
+    usable = np.isfinite(values)
+    if not usable.any():
+        return -math.inf
+    constants, inner = constants[usable], inner[np.ix_(usable, usable)]
+    start = int(np.argmax(values[usable]))
+    best = float(values[usable][start])
+    theta = np.zeros(constants.size)
+    theta[start] = 1.0
+    for _ in range(4 * constants.size):
+        c, along, square = theta @ constants, inner @ theta, theta @ inner @ theta
+
+        def value(step: Any, c: Any = c, along: Any = along, square: Any = square) -> Any:
+            """The bound at (1 − step)·θ + step·e_i, for every vertex i."""
+            rest = 1.0 - step
+            norm = rest * rest * square + 2.0 * rest * step * along + step * step * np.diag(inner)
+            return rest * c + step * constants - radius * np.sqrt(np.maximum(0.0, norm))
+
+        low, high = np.zeros(constants.size), np.ones(constants.size)
+        for _ in range(50):
+            a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
+            worse = value(a) < value(b)
+            low, high = np.where(worse, a, low), np.where(worse, high, b)
+        reached = value(low)
+        i = int(np.argmax(reached))
+        if not reached[i] > best + 1e-9 * abs(best):
+            break
+        best = float(reached[i])
+        theta *= 1.0 - low[i]
+        theta[i] += low[i]
+    return best
