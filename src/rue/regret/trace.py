@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -144,11 +145,18 @@ class Trace:
         return int(np.count_nonzero(self.labels * self.predictions <= 0.0))
 
     def tolerance(self, U: float) -> float:
-        """What rounding may add to a regret against points of norm ≤ U (THEORY, end of section 6)."""
-        y = self.labels**2 if isinstance(self.loss, Square) else np.abs(self.labels)
-        sizes = 2.0 * self.alphas * np.abs(self.losses) + np.abs(self.slopes * self.predictions) + self.alphas * y
-        reach = np.sqrt(self.gradient_squares) * (U if np.isfinite(U) else 0.0)
-        return float((self.T + 10) * 4e-16 * np.sum(sizes + reach))
+        """What rounding may add to a regret against points of norm ≤ U (THEORY, end of section 6).
+
+        Where U is infinite, the minimiser of regularised rounds has norm ≤ max‖g_t‖/λ.
+        """
+        data = np.abs(self.slopes) / self.weights  # without weight
+        if not math.isfinite(U):
+            U = float(np.max(data * self.norms, initial=0.0)) / self.lambda_ if self.lambda_ else 0.0
+        sizes = 2.0 * np.abs(self.losses) + data * (np.abs(self.predictions) + self.norms * U)
+        sizes += self.labels**2 if isinstance(self.loss, Square) else np.abs(self.labels)
+        if self.lambda_:
+            sizes += self.lambda_ * (self.point_squares + U * U)
+        return float((self.T + 10) * 4e-16 * np.sum(self.alphas * sizes))
 
 
 def trace(source: Learner | _Run, X: Any, y: Any = None, weights: Any = None) -> Trace:
