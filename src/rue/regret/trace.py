@@ -165,7 +165,7 @@ def trace(source: Learner | _Run, X: Any, y: Any = None, weights: Any = None) ->
     >>> import rue
     >>> X, y = rue.census()
     >>> trace(rue.learn(X, y, learner=rue.OGD("hinge")), X, y).T
-    32561
+    48842
     """
     run = None if isinstance(source, Learner) else source
     learner = source.copy() if isinstance(source, Learner) else _fresh(source)
