@@ -126,13 +126,13 @@ class OrthogonalAdversary(Opponent):
 
     def begin(self, setting: Setting) -> Reveal:
         centre, _ = _inner_ball(setting.domain, setting.d)
-        S = np.zeros(setting.d)
+        S = np.zeros(setting.d)  # Σ g_i / L
 
         def reveal(move: Move) -> LinearRound:
             nonlocal S
-            g = self.L * _orthogonal(S, move.point - centre)
-            S = S + g
-            return LinearRound(g)
+            unit = _orthogonal(S, move.point - centre)
+            S = S + unit
+            return LinearRound(self.L * unit)
 
         return reveal
 
@@ -322,20 +322,21 @@ class Stochastic(Opponent):
 
 def _orthogonal(S: Any, v: Any) -> Any:
     """The unit vector orthogonal to S that leans most towards v, or any such vector where v is a multiple of S."""
-    length = float(np.linalg.norm(S))
-    s = S / length if length > 0.0 else S
-    q = _without(v, s)
-    if float(np.linalg.norm(q)) <= 1e-9 * float(np.linalg.norm(v)):
-        e = np.zeros(S.size)
-        e[np.argmin(np.abs(s))] = 1.0
-        q = _without(e, s)
-    q = _without(q / np.linalg.norm(q), s)  # once more: what rounding left of s would add up over the rounds
-    q /= np.linalg.norm(q)
+    square = float(S @ S)
+    s = S / math.sqrt(square) if square > 0.0 else S
+    largest = float(np.abs(v).max())
+    q = _without(v / largest, s) if largest > 0.0 else v
+    if float(q @ q) <= 1e-18:
+        q = np.zeros(S.size)
+        q[np.abs(s).argmin()] = 1.0
+        q = _without(q, s)
+    q = _without(q / math.sqrt(q @ q), s)  # once more: what rounding left of s would add up over the rounds
+    q /= math.sqrt(q @ q)
     return q if float(q @ v) >= 0.0 else -q
 
 
 def _without(v: Any, s: Any) -> Any:
-    return v - float(v @ s) * s
+    return v - (v @ s) * s
 
 
 def _inner_ball(domain: Domain, d: int) -> tuple[Any, float]:

@@ -16,7 +16,7 @@ can be repeated. One that plays distances ‖w − z_t‖ to random points:
 ...             far = lambda w: float(np.linalg.norm(w - z))
 ...             return ConvexRound(far, lambda w: (w - z) / max(far(w), 1e-300))
 ...         return reveal
->>> play(OGD(domain="ball:2"), Distances(), rounds=100).regret_interval[1] <= 4 * np.sqrt(200)
+>>> play(OGD(domain="ball:2"), Distances(), rounds=100).regret_interval[1] <= 4 * 200**0.5
 True
 
 And one that plays linear losses, always uphill from where the learner stands:

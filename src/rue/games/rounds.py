@@ -122,13 +122,11 @@ class _Score:
             self.example(t, part)
         elif isinstance(part, LinearRound):
             self.gradients[t] = self.vector(t, part.g, "gradient")
-            self.losses[t] = self.products[t] = self.gradients[t] @ w
+            self.losses[t] = self.products[t] = self.paid(t, self.gradients[t] @ w)
             self.rounds.append(LinearRound(self.gradients[t]))
             self.learner.update(self.gradients[t], 1.0)
         else:
             self.convex(t, w, part)
-        if not math.isfinite(self.losses[t]):
-            raise DataError(f"round {t + 1}: the loss of {self.opponent!r} at the point played is {self.losses[t]}.")
 
     def example(self, t: int, part: Any) -> None:
         if not isinstance(part, ExampleRound):
@@ -139,7 +137,7 @@ class _Score:
         p = self.learner.predict(part.x)
         slope = self.loss.slope(p, part.y)
         self.predictions[t], self.labels[t] = p, part.y
-        self.losses[t], self.products[t] = self.loss.value(p, part.y), slope * p
+        self.losses[t], self.products[t] = self.paid(t, self.loss.value(p, part.y)), slope * p
         self.gradients[t] = slope * part.x
         self.rounds.append(part)
         self.learner.update(part.x, part.y)
@@ -154,7 +152,7 @@ class _Score:
                 f"FollowTheLeader against {self.opponent!r}: these rounds have no leader in closed form; linear losses "
                 "and squares of one number have. OGD plays any convex round."
             )
-        self.losses[t] = part.value(w)
+        self.losses[t] = self.paid(t, part.value(w))
         self.gradients[t] = self.vector(t, part.subgradient(w), "subgradient")
         self.products[t] = self.gradients[t] @ w
         if t < _LOOKED_AT:
@@ -172,6 +170,18 @@ class _Score:
                     f"below the line {line:g} through the point played. Check subgradient(w), and that the loss is "
                     "convex."
                 )
+
+    def paid(self, t: int, value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise DataError(
+                f"round {t + 1}: the loss of {self.opponent!r} at the point played must be a finite number, "
+                f"not {value!r}."
+            )
+        return number
 
     def vector(self, t: int, v: Any, what: str) -> Any:
         try:
