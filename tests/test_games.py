@@ -26,6 +26,7 @@ from rue.games import (
     Stochastic,
     play,
 )
+from rue.games.adversaries import _orthogonal
 from rue.registry import names, registered
 
 T = 400
@@ -185,6 +186,18 @@ def test_the_orthogonal_adversary_in_extreme_units(scale):
     assert np.linalg.norm(game.gradients.sum(axis=0)) * scale == pytest.approx(math.sqrt(50))
 
 
+def test_where_the_point_follows_the_gradients_any_orthogonal_direction_serves():
+    for lean in (-1e-12, 1e-12):
+        v = np.array([1.0, 1.0 + lean, 0.0])
+        g = _orthogonal(np.array([5.0, 5.0, 0.0]), v)
+        assert abs(g[0] + g[1]) <= 1e-15
+        assert np.linalg.norm(g) == pytest.approx(1.0)
+        assert float(g @ v) >= 0.0
+    assert np.linalg.norm(_orthogonal(np.zeros(3), np.zeros(3))) == 1.0
+    v = np.array([1.0, 1.0 + 1e-12])
+    assert float(_orthogonal(np.array([3.0, 3.0]), v) @ v) >= 0.0
+
+
 def test_the_orthogonal_adversary_in_a_thousand_coordinates():
     game = play(rue.OGD(domain="ball:1"), OrthogonalAdversary(d=1000), rounds=200)
     assert math.sqrt(200) * (1 - 1e-12) <= game.regret <= math.sqrt(1600)
@@ -257,6 +270,17 @@ def test_the_best_in_hindsight_against_the_margin_adversary(loss, domain):
         assert game.best_losses[t - 1] == pytest.approx(best, abs=2e-6)
         assert game.regret_at(t) == pytest.approx(game.losses[:t].sum() - best, abs=2e-6)
     assert np.isnan(game.best_losses[[4, 5, 6]]).all()
+
+
+def test_the_best_in_hindsight_is_an_interval_where_examples_come_unequally_often():
+    game = play(rue.OGD("hinge", "ball:2"), MarginAdversary(9, d=12), rounds=12)
+    X = np.array([part.x for part in game.rounds])
+    u = cp.Variable(12)
+    loss = cp.sum(cp.pos(1 - cp.multiply(game.labels, X @ u)))
+    best = cp.Problem(cp.Minimize(loss), [cp.norm(u) <= 2.0]).solve()
+    low, high = game.comparator_loss
+    assert low <= best + 1e-6
+    assert best - 1e-6 <= high < 1.05 * best
 
 
 def test_on_the_whole_space_the_separator_pays_nothing():
@@ -409,6 +433,21 @@ def test_theory_knows_the_gradients_of_number_guessing():
     assert own.learner.algorithm.step == rue.Theory(G=7.0)
 
 
+def test_a_theorem_that_failed_would_be_seen():
+    for learner, opponent in (
+        (rue.FollowTheLeader(domain="interval:-1,1"), "flip-flop"),
+        (rue.OGD(domain="ball:1", step=rue.Horizon(100)), "orthogonal:3"),
+    ):
+        game = play(learner, opponent, 100)
+        assert game.holds is True
+        assert dataclasses.replace(game, losses=game.losses - 1e-9).holds is False
+    game = play(rue.FollowTheLeader(domain="interval:0,1"), "guessing", 100)
+    assert game.holds is True
+    assert dataclasses.replace(game, losses=game.losses + 0.05).holds is False
+    game = play("perceptron", "margin:9")
+    assert dataclasses.replace(game, predictions=game.labels).holds is False
+
+
 # Convex rounds in general.
 
 
@@ -459,7 +498,7 @@ def test_regret_intervals_of_general_rounds_hold_the_truth(seed):
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "absolute", "square", "huber"])
 def test_regret_intervals_of_examples_hold_the_truth(loss):
-    game = play(rue.OGD(loss, "ball:2", "adaptive"), Stochastic(d=3, noise=0.3), 120)
+    game = play(rue.OGD(loss, "ball:2"), Stochastic(d=3, noise=0.3), 120)
     X, y = np.array([part.x for part in game.rounds]), game.labels
     u = cp.Variable(3)
     value = {
@@ -473,11 +512,20 @@ def test_regret_intervals_of_examples_hold_the_truth(loss):
     low, high = game.comparator_loss
     assert low - 1e-6 <= best <= high + 1e-6
     assert game.loss_of(u.value) == pytest.approx(best, abs=1e-4)
-    run = rue.learn(X, y, learner=rue.OGD(loss, "ball:2", "adaptive", intercept=False))
+    assert np.allclose(game.predictions, np.einsum("td,td->t", X, game.points), atol=1e-12)
+    A, S = game.products.sum(), game.gradients.sum(axis=0)
+    assert game.regret_interval[1] == pytest.approx(min(A + 2 * np.linalg.norm(S), game.loss), rel=1e-9)  # D1
+    assert (game.mistakes is None) == (loss in ("absolute", "square", "huber"))
+
+
+def test_a_game_of_examples_is_a_run():
+    game = play(rue.OGD("hinge", "ball:2"), Stochastic(d=3, noise=0.3), 120)
+    X = np.array([part.x for part in game.rounds])
+    run = rue.learn(X, game.labels, learner=rue.OGD("hinge", "ball:2", intercept=False))
     assert np.array_equal(run.predictions, game.predictions)
     assert game.loss == pytest.approx(run.loss, rel=1e-12)
-    assert game.regret_interval[1] == pytest.approx(run.certificate().regret_at_most, rel=1e-9)  # D1
-    assert (game.mistakes is None) == (loss in ("absolute", "square", "huber"))
+    assert game.mistakes == run.mistakes
+    assert game.regret_interval[1] == pytest.approx(run.certificate().regret_at_most, rel=1e-9)
 
 
 @settings(max_examples=many(25, 1000))
@@ -697,6 +745,12 @@ def test_nonsense_is_refused_in_a_sentence(learner, opponent, words):
 def test_rounds_must_be_a_number_of_rounds(rounds):
     with pytest.raises(rue.SettingsError, match="rounds must be a whole number, at least 1"):
         play("ogd", "signs", rounds)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, None, True])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(rue.SettingsError, match="seed must be a whole number ≥ 0"):
+        play("ogd", "signs", 5, seed=seed)
 
 
 def test_a_game_refuses_what_was_not_played():

@@ -127,9 +127,12 @@ class Game:
         return min(low, high), high
 
     def _candidates(self) -> list[Any]:
-        """Points of K that may do well: some that were played, their means, and multiples of the witness."""
-        half = self.points[self.T // 2 :]
+        """Points of K that may do well: played, means of those, far against Σg_t, and multiples of the witness."""
+        half, S = self.points[self.T // 2 :], self.gradients.sum(axis=0)
         points = [self.points[0], self.points[-1], self.points.mean(axis=0), half.mean(axis=0)]
+        length = float(np.linalg.norm(S))
+        if self.domain.bounded and length > 0.0:
+            points.append(self.points[0] - self.domain.diameter(S.size) / length * S)
         u = self.opponent.witness(self)
         if u is not None:
             points += [2.0**k * u for k in range(-4, 11)]

@@ -49,6 +49,8 @@ def play(learner: Learner | str, opponent: Opponent | str, rounds: int | None = 
     T = facing.usual_rounds if rounds is None else rounds
     if isinstance(T, bool) or not isinstance(T, int | np.integer) or T < 1:
         raise SettingsError(f"play: rounds must be a whole number, at least 1, not {rounds!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise SettingsError(f"play: seed must be a whole number ≥ 0, not {seed!r}.")
     entrant = enter(player, facing)
     domain, d = entrant.domain, entrant.d
     setting = Setting(domain, d, entrant.loss, int(T), np.random.default_rng(seed))
