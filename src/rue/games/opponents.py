@@ -1,0 +1,167 @@
+"""Rounds in general (THEORY Q5), and what an opponent is: it sees the point played, then reveals a convex loss.
+
+A round is anything with `value(w)` and `subgradient(w)`. Two kinds say more of themselves: a `LinearRound` ⟨g, w⟩, and
+an `ExampleRound`, whose loss is that of the prediction for x. Your own opponent is a subclass with `begin`, which
+makes its state and returns the function that answers each move; randomness comes from `setting.rng`, so that games
+can be repeated. One that plays distances ‖w − z_t‖ to random points:
+
+>>> import numpy as np
+>>> from rue.games import ConvexRound, LinearRound, Opponent, play
+>>> from rue.learners import OGD
+>>> class Distances(Opponent):
+...     d, lipschitz = 2, 1.0
+...     def begin(self, setting):
+...         def reveal(move):
+...             z = setting.rng.normal(size=2)
+...             far = lambda w: float(np.linalg.norm(w - z))
+...             return ConvexRound(far, lambda w: (w - z) / max(far(w), 1e-300))
+...         return reveal
+>>> play(OGD(domain="ball:2"), Distances(), rounds=100).regret_interval[1] <= 4 * 200**0.5
+True
+
+And one that plays linear losses, always uphill from where the learner stands:
+
+>>> class Uphill(Opponent):
+...     d, lipschitz = 1, 1.0
+...     def begin(self, setting):
+...         return lambda move: LinearRound([1.0 if move.point[0] >= 0 else -1.0])
+>>> play(OGD(domain="interval:-1,1"), Uphill(), rounds=100).loss > 0
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from rue.domains import Domain
+
+if TYPE_CHECKING:
+    from rue.games.game import Game
+
+__all__ = ["ConvexRound", "ExampleRound", "Forced", "LinearRound", "Move", "Opponent", "Reveal", "Round", "Setting"]
+
+
+class Round(Protocol):
+    """A convex loss of the point: its value, and one subgradient, anywhere in the domain."""
+
+    def value(self, w: Any, /) -> float: ...
+    def subgradient(self, w: Any, /) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class LinearRound:
+    """⟨g, w⟩."""
+
+    g: Any
+
+    def value(self, w: Any) -> float:
+        return float(np.dot(self.g, w))
+
+    def subgradient(self, w: Any) -> Any:
+        return self.g
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ExampleRound:
+    """The example (x, y), to be scored by the loss that the opponent has named."""
+
+    x: Any
+    y: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ConvexRound:
+    """Any convex function of w, from its value and its subgradient as two functions."""
+
+    value: Callable[[Any], float]
+    subgradient: Callable[[Any], Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Move:
+    """What the opponent sees before it chooses."""
+
+    t: int
+    """The round, from 1."""
+    point: Any
+    """w_t."""
+    predict: Callable[[Any], float]
+    """The learner's prediction for any x; it changes nothing."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """What is agreed before the first round."""
+
+    domain: Domain
+    """K, the learner's."""
+    d: int
+    loss: Any
+    """The loss of the examples; the linear loss where rounds are functions of the point."""
+    rounds: int
+    rng: np.random.Generator
+
+
+Reveal = Callable[[Move], Any]
+"""Answers a move with a round."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Forced:
+    """What a theorem says of a game: a number, of what, and the words."""
+
+    theorem: str
+    quantity: Literal["regret", "mistakes", "loss"]
+    relation: Literal["at least", "at most", "exactly"]
+    value: float
+    words: str
+    in_expectation: bool = False
+
+    def __float__(self) -> float:
+        return self.value
+
+
+class Opponent:
+    """Who reveals the losses. Your own needs `d` and `begin`; the module's docstring shows two.
+
+    The rounds that `begin`'s function returns are examples where `loss` names one, and functions of the point where it
+    is None.
+    """
+
+    d: int | None = None
+    """The number of coordinates; None takes the domain's, or 1."""
+    loss: Any = None
+    """The loss of its examples, or "own" for the learner's; None when its rounds are functions of the point."""
+    lipschitz: float | None = None
+    """A bound on the subgradients of its rounds, which the step 'theory' needs."""
+    usual_rounds: int = 1000
+    """How many rounds are played when none are asked for."""
+    counts_mistakes: bool = False
+    """Whether y·p ≤ 0 counts as a mistake whatever the loss."""
+
+    def begin(self, setting: Setting) -> Reveal:
+        """A fresh state, in the form of the function that answers each move."""
+        raise NotImplementedError
+
+    def lipschitz_on(self, domain: Domain) -> float | None:
+        """The bound on the subgradients at points of a domain."""
+        return self.lipschitz
+
+    def refuse(self, setting: Setting) -> None:
+        """Raise the sentence a user needs if this game makes no sense."""
+
+    def hindsight(self, game: Game) -> Any:
+        """inf over K of the total loss of the first t rounds, for every t, NaN where unknown; None leaves it open."""
+        return None
+
+    def witness(self, game: Game) -> Any:
+        """The point the theorem compares with, if it names one."""
+        return None
+
+    def forced(self, game: Game) -> Forced | None:
+        """What the theorem behind this opponent says of a game, if anything."""
+        return None

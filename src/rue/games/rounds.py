@@ -1,0 +1,210 @@
+"""`play`: a learner against an opponent, round by round (THEORY Q5).
+
+A convex round moves a learner exactly as a linear one does: a subgradient g at w_t is the example x = g, y = 1 under
+the linear loss. So every learner plays every game for which its domain makes sense.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from rue.errors import DataError, SettingsError
+from rue.games.game import Game
+from rue.games.opponents import ExampleRound, LinearRound, Move, Opponent, Setting
+from rue.learners import Learner
+from rue.learners.leader import Leader
+from rue.losses import Linear, Loss
+from rue.registry import make
+from rue.steps import Horizon, Theory
+
+__all__ = ["enter", "play"]
+
+_LOSS_IS_THEIRS = ("Perceptron", "SVM")
+"""Algorithms that are what they are because of their loss."""
+_LOOKED_AT = 50
+"""In so many rounds the subgradient inequality is checked, at w_1 and at the point played before."""
+
+
+def play(learner: Learner | str, opponent: Opponent | str, rounds: int | None = None, *, seed: int = 0) -> Game:
+    """Let a learner and an opponent play; the opponent sees each point before it chooses that round's loss.
+
+    Both may be specs. The learner given is never changed: a fresh one with its settings plays, without an intercept and
+    with the opponent's losses; the step 'theory' takes its G from the opponent. The same seed gives the same game.
+
+    >>> from rue.games import OrthogonalAdversary
+    >>> from rue.learners import OGD
+    >>> game = play(OGD(domain="ball:1"), OrthogonalAdversary(d=5), rounds=10_000)
+    >>> round(float(game.forced), 6), game.regret >= float(game.forced)
+    (100.0, True)
+    """
+    player, facing = make("learner", learner), make("opponent", opponent)
+    if not isinstance(player, Learner):
+        raise SettingsError(f"play: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+    if not isinstance(facing, Opponent):
+        raise SettingsError(f"play: opponent must be an opponent such as rue.FlipFlop(), or a spec, not {opponent!r}.")
+    T = facing.usual_rounds if rounds is None else rounds
+    if isinstance(T, bool) or not isinstance(T, int | np.integer) or T < 1:
+        raise SettingsError(f"play: rounds must be a whole number, at least 1, not {rounds!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise SettingsError(f"play: seed must be a whole number ≥ 0, not {seed!r}.")
+    entrant = enter(player, facing)
+    domain, d = entrant.domain, entrant.d
+    setting = Setting(domain, d, entrant.loss, int(T), np.random.default_rng(seed))
+    facing.refuse(setting)
+    score = _Score(entrant, facing, setting)
+    reveal, predict = facing.begin(setting), entrant.predict
+    for t in range(int(T)):
+        score.points[t] = w = entrant.point
+        score.enter(t, score.points[t], reveal(Move(t + 1, w, predict)))
+    return score.game()
+
+
+def enter(learner: Learner, opponent: Opponent) -> Learner:
+    """A fresh learner with the settings of the one given, in the opponent's coordinates and with its losses."""
+    algorithm, domain = learner.algorithm, learner.domain
+    d = opponent.d if opponent.d is not None else (domain.dimension or 1)
+    own, wanted = algorithm.loss, opponent.loss
+    against = f"{algorithm.name} against {opponent!r}"
+    if domain.dimension not in (None, d):
+        raise SettingsError(
+            f"{against}: {domain!r} has {domain.dimension} coordinates and the game {d}: choose the same number."
+        )
+    if domain.dimension is None and learner.d not in (0, d):
+        raise SettingsError(f"{against}: the learner was built for {learner.d} features and the game has {d}.")
+    loss = Linear() if wanted is None else (own if wanted == "own" else make("loss", wanted))
+    if not isinstance(loss, Loss):
+        raise SettingsError(f"{opponent!r}: loss must be a rue.Loss, a spec, 'own' or None, not {wanted!r}.")
+    changes: dict[str, Any] = {}
+    if loss != own:
+        theirs = algorithm.name in _LOSS_IS_THEIRS
+        if theirs or getattr(algorithm, "lambda_", 0.0) > 0.0:
+            what = f"{algorithm.name} is made of its own loss" if theirs else "the regulariser belongs to the loss"
+            raise SettingsError(
+                f"{against}: {what}, and this opponent brings {loss!r}: take OGD, AdaptiveOGD, AdaGrad or "
+                "FollowTheLeader without one."
+            )
+        changes["loss"] = loss
+    if wanted is None and getattr(algorithm, "scaled", False):
+        raise SettingsError(
+            f"{against}: with scale='largest' the learner looks at x before it plays, and here a round is known only "
+            "afterwards: take scale='raw'."
+        )
+    step, G = getattr(algorithm, "step", None), opponent.lipschitz_on(domain)
+    if G is not None and isinstance(step, Theory | Horizon) and not (step.G or step.X):
+        changes["step"] = dataclasses.replace(step, G=G)
+    if isinstance(algorithm, Leader):
+        changes["intercept"] = False
+    if changes:
+        if not dataclasses.is_dataclass(algorithm):
+            raise SettingsError(f"{against}: the algorithm must be a rue.parameter, to be given the game's loss.")
+        algorithm = dataclasses.replace(algorithm, **changes)
+    return Learner(algorithm, intercept=False, d=d)
+
+
+class _Score:
+    """What is written down while a game goes on."""
+
+    def __init__(self, learner: Learner, opponent: Opponent, setting: Setting) -> None:
+        T, d = setting.rounds, setting.d
+        self.learner, self.opponent, self.d = learner, opponent, d
+        self.loss: Any = None if opponent.loss is None else setting.loss
+        self.points, self.gradients = np.empty((T, d)), np.empty((T, d))
+        self.losses, self.products = np.empty(T), np.empty(T)
+        self.predictions, self.labels = np.empty(T), np.empty(T)
+        self.rounds: list[Any] = []
+        self.leads = isinstance(learner.algorithm, Leader)
+
+    def enter(self, t: int, w: Any, part: Any) -> None:
+        """Score the round against the point, and let the learner learn it."""
+        if self.loss is not None:
+            self.example(t, part)
+        elif isinstance(part, LinearRound):
+            self.gradients[t] = self.vector(t, part.g, "gradient")
+            self.losses[t] = self.products[t] = self.paid(t, self.gradients[t] @ w)
+            self.rounds.append(LinearRound(self.gradients[t]))
+            self.learner.update(self.gradients[t], 1.0)
+        else:
+            self.convex(t, w, part)
+
+    def example(self, t: int, part: Any) -> None:
+        if not isinstance(part, ExampleRound):
+            raise DataError(
+                f"round {t + 1}: {self.opponent!r} names a loss, so it must reveal ExampleRounds, not {part!r}."
+            )
+        part = ExampleRound(self.vector(t, part.x, "example").copy(), float(part.y))
+        p = self.learner.predict(part.x)
+        slope = self.loss.slope(p, part.y)
+        self.predictions[t], self.labels[t] = p, part.y
+        self.losses[t], self.products[t] = self.paid(t, self.loss.value(p, part.y)), slope * p
+        self.gradients[t] = slope * part.x
+        self.rounds.append(part)
+        self.learner.update(part.x, part.y)
+
+    def convex(self, t: int, w: Any, part: Any) -> None:
+        if not (callable(getattr(part, "value", None)) and callable(getattr(part, "subgradient", None))):
+            raise DataError(
+                f"round {t + 1}: {self.opponent!r} must reveal a round with value(w) and subgradient(w), not {part!r}."
+            )
+        if self.leads:
+            raise SettingsError(
+                f"FollowTheLeader against {self.opponent!r}: these rounds have no leader in closed form; linear losses "
+                "and squares of one number have. OGD plays any convex round."
+            )
+        self.losses[t] = self.paid(t, part.value(w))
+        self.gradients[t] = self.vector(t, part.subgradient(w), "subgradient")
+        self.products[t] = self.gradients[t] @ w
+        if t < _LOOKED_AT:
+            self.look(t, w, part)
+        self.rounds.append(part)
+        self.learner.update(self.gradients[t], 1.0)
+
+    def look(self, t: int, w: Any, part: Any) -> None:
+        """Refuse a subgradient that is none: ℓ(u) ≥ ℓ(w) + ⟨g, u − w⟩ must hold at points played before."""
+        for u in (self.points[0], self.points[max(t - 1, 0)]):
+            there, line = float(part.value(u)), float(self.losses[t] + self.gradients[t] @ (u - w))
+            if there < line - 1e-7 * (1.0 + abs(line) + abs(self.losses[t])):
+                raise DataError(
+                    f"round {t + 1}: {self.opponent!r} gives a subgradient that is none: at {u} the loss is {there:g}, "
+                    f"below the line {line:g} through the point played. Check subgradient(w), and that the loss is "
+                    "convex."
+                )
+
+    def paid(self, t: int, value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise DataError(
+                f"round {t + 1}: the loss of {self.opponent!r} at the point played must be a finite number, "
+                f"not {value!r}."
+            )
+        return number
+
+    def vector(self, t: int, v: Any, what: str) -> Any:
+        try:
+            array = np.asarray(v, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"round {t + 1}: the {what} of {self.opponent!r} must be numbers, not {v!r}.") from error
+        if array.shape != (self.d,) or not np.isfinite(array).all():
+            raise DataError(f"round {t + 1}: the {what} of {self.opponent!r} must be {self.d} finite numbers, not {v}.")
+        return array
+
+    def game(self) -> Game:
+        examples = self.loss is not None
+        return Game(
+            self.learner,
+            self.opponent,
+            self.loss,
+            tuple(self.rounds),
+            self.points,
+            self.losses,
+            self.gradients,
+            self.products,
+            self.predictions if examples else None,
+            self.labels if examples else None,
+        )
