@@ -178,13 +178,9 @@ def _base_rate(loss: Loss, method: str, interval: Any, P: Any, y: Any) -> float:
         if type(loss) is not Logistic:
             raise SettingsError("mix: probabilities are mixed for logistic loss only; name another method.")
         return 1.0
-    if (
-        interval is None
-        or len(interval) != 2
-        or not (interval[0] < interval[1] and 0.0 < (float(interval[1]) - float(interval[0])) ** 2 < math.inf)
-    ):
+    low, high = (math.nan, math.nan) if interval is None else map(float, interval)
+    if not (low < high and 0.0 < (high - low) * (high - low) < math.inf):
         raise SettingsError(f"mix: {method} needs interval=(low, high) that holds the predictions, not {interval!r}.")
-    low, high = map(float, interval)
     inside = [P] if loss.task == "classify" else [P, y]
     if any(values.size and not low <= values.min() <= values.max() <= high for values in inside):
         what = "predictions" if len(inside) == 1 else "predictions and labels"

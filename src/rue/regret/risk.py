@@ -283,9 +283,9 @@ def risk_of_ogd(rounds: int, X: float, norm: float, *, weighting: str = "uniform
     if not 0.0 <= norm < math.inf:
         raise SettingsError(f"the norm of the points to compare with must be finite and ≥ 0, not {norm!r}.")
     if weighting == "uniform":
-        value, step, by = X * (norm**2 + 1.0) / (2.0 * math.sqrt(T)), "1/(X√T)", ""
+        value, step, by = X * (norm * norm + 1.0) / (2.0 * math.sqrt(T)), "1/(X√T)", ""
     elif weighting == "steps":
-        value = X * (norm**2 + 1.0 + math.log(T)) / (2.0 * float(np.sum(np.arange(1.0, T + 1.0) ** -0.5)))
+        value = X * (norm * norm + 1.0 + math.log(T)) / (2.0 * float(np.sum(np.arange(1.0, T + 1.0) ** -0.5)))
         step, by = "1/(X√t)", "the steps"
     else:
         raise SettingsError(f"risk_of_ogd: weighting must be 'uniform' or 'steps', not {weighting!r}.")
