@@ -71,6 +71,7 @@ def bernstein(losses, B, delta):
     return before / len(losses) + B / len(losses) * root(V, delta)
 
 
+@pytest.mark.soak
 @settings(max_examples=many(10, 200))
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=30), st.sampled_from([0.2, 0.05, 1e-9]))
 def test_b14_is_the_formula_at_every_round(losses, delta):
@@ -458,6 +459,7 @@ def test_b11_in_general_and_in_words():
 # Coverage.
 
 
+@pytest.mark.soak
 def test_b14_covers_and_b13_misused_does_not():
     streams = many(200, 2000)
     for seed, chance in enumerate((0.5, 0.3, 0.05)):

@@ -271,7 +271,7 @@ def _adahedge(lost: Any) -> tuple[Any, float, float]:
         C = after - after.min()
     spreads = np.ptp(lost, axis=1)
     ln = math.log(K)
-    most = math.sqrt(float(spreads @ spreads) * ln) + float(spreads.max(initial=0.0)) * (4.0 / 3.0 * ln + 2.0)
+    most = math.hypot(*spreads) * math.sqrt(ln) + float(spreads.max(initial=0.0)) * (4.0 / 3.0 * ln + 2.0)
     return logs, 2.0 * gaps, most if K > 1 else 0.0
 
 
