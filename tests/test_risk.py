@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import rue
 from conftest import many
 from rue.errors import DataError, SettingsError
+from rue.regret.bernstein import deviation
 from rue.regret.ranges import loss_range
 from rue.regret.risk import (
-    _deviation,
     coverage,
     risk_always,
     risk_at_end,
@@ -50,16 +50,17 @@ def root(V, delta):
 @pytest.mark.parametrize("delta", [0.999, 0.5, 0.05, 1e-6, 1e-300])
 def test_the_root_is_that_of_fifty_digits_and_never_below_it(delta):
     V = np.array([0.0, 1e-9, 0.3, 7.0, 2500.0, 250_000.0, 1e6])
-    found = _deviation(V, delta)
+    found = deviation(V, delta)
     wanted = np.array([root(v, delta) for v in V])
     assert found == pytest.approx(wanted, rel=1e-11)
     assert np.all(found >= wanted * (1 - 1e-12))
+    assert np.all(found >= np.sqrt(-2.0 * math.log(delta) * V))  # which `coverage` counts on
 
 
 def test_roots_do_not_depend_on_how_many_are_asked_for():
     V = np.random.default_rng(0).exponential(1000.0, size=(3, 4100))
-    assert _deviation(V, 0.05).shape == V.shape
-    assert _deviation(V, 0.05)[2, 4099] == pytest.approx(float(_deviation(V[2, 4099], 0.05)), rel=1e-13)
+    assert deviation(V, 0.05).shape == V.shape
+    assert deviation(V, 0.05)[2, 4099] == pytest.approx(float(deviation(V[2, 4099], 0.05)), rel=1e-13)
 
 
 def bernstein(losses, B, delta):
@@ -110,7 +111,7 @@ def test_b14_fails_at_some_round_with_probability_at_most_delta_exactly():
         S = np.array([risk_always(row[:n], 1.0, delta).slack * n for row in x[::61] for n in t]).reshape(-1, T)
         guess = (0.5 + np.cumsum(x, axis=1) - x) / t
         V = np.cumsum((x - guess) ** 2, axis=1)
-        all_S = _deviation(V, delta)
+        all_S = deviation(V, delta)
         assert all_S[::61] == pytest.approx(S, rel=1e-12)
         worst = 0.0
         for q in np.linspace(0.05, 0.95, 19):
@@ -152,28 +153,36 @@ def test_b13_fails_with_probability_at_most_delta_exactly(weights):
 
 def test_examples_weights_are_fixed_weights_of_the_average():
     rng = np.random.default_rng(3)
-    losses, c = rng.random(50), rng.exponential(size=50)
+    losses, c = rng.random(50), rng.random(50)
     for bound in (risk_at_end, risk_always):
         whole = bound(losses, 1.0, weights=c)
         assert whole.sequential_risk == pytest.approx(np.average(losses, weights=c), rel=1e-12)
-        assert bound(losses, 1.0, weights=7.0 * c).value == pytest.approx(whole.value, rel=1e-12)
-        assert bound(losses, 1.0, weights=np.full(50, 2.0)).value == pytest.approx(bound(losses, 1.0).value, rel=1e-12)
+        more = {"largest_weight": 7.0} if bound is risk_always else {}
+        assert bound(losses, 1.0, weights=7.0 * c, **more).value == pytest.approx(whole.value, rel=1e-12)
+        assert bound(losses, 1.0, weights=np.ones(50)).value == pytest.approx(bound(losses, 1.0).value, rel=1e-12)
         assert "weights were fixed" in str(whole)
     assert risk_at_end(losses, 1.0, weights=c).slack == pytest.approx(
         math.sqrt(math.log(20) * np.sum(c**2) / 2) / c.sum(), rel=1e-12
     )
-    x = c * losses / c.max()
+    x = c * losses / 2.0
     guess = (0.5 + np.cumsum(x) - x) / np.arange(1, 51)
-    assert risk_always(losses, 1.0, weights=c).slack == pytest.approx(
-        c.max() / c.sum() * root(np.sum((x - guess) ** 2), 0.05), rel=1e-10
-    )
+    always = risk_always(losses, 1.0, weights=c, largest_weight=2.0)
+    assert always.slack == pytest.approx(2.0 / c.sum() * root(np.sum((x - guess) ** 2), 0.05), rel=1e-10)
+    assert "no weight will ever exceed 2" in str(always)
+    curve = risk_curve(losses, 1.0, weights=c, largest_weight=2.0)
+    for t in (1, 20, 50):
+        wanted = risk_always(losses[:t], 1.0, weights=c[:t], largest_weight=2.0).value
+        assert curve[t - 1] == pytest.approx(wanted, rel=1e-12)
+    for largest in (0.9, math.inf, math.nan):
+        with pytest.raises(SettingsError, match="known beforehand, that no weight will ever exceed"):
+            risk_always([0.5], 1.0, weights=[1.0], largest_weight=largest)
 
 
 @pytest.mark.parametrize("bound", [risk_at_end, risk_always])
 def test_rounds_of_weight_0_change_nothing_and_rounds_without_a_loss_are_left_out(bound):
     losses, nan = [0.2, 0.9, 0.4], math.nan
-    wanted = bound(losses, 1.0, weights=[1.0, 2.0, 3.0])
-    found = bound([0.7, 0.2, nan, 0.9, nan, 0.4], 1.0, weights=[0.0, 1.0, 5.0, 2.0, 0.0, 3.0])
+    wanted = bound(losses, 1.0, weights=[0.1, 0.2, 0.3])
+    found = bound([0.7, 0.2, nan, 0.9, nan, 0.4], 1.0, weights=[0.0, 0.1, 0.5, 0.2, 0.0, 0.3])
     assert (found.value, found.slack, found.rounds) == (wanted.value, wanted.slack, 3)
     assert found.left_out == 1
     assert "1 rounds without a loss left out" in str(found)

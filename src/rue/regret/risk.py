@@ -17,6 +17,7 @@ import numpy as np
 from rue.errors import BadExample, DataError, SettingsError
 from rue.losses import Loss
 from rue.registry import make
+from rue.regret.bernstein import deviation, variances
 from rue.streams import as_array, floats
 
 __all__ = [
@@ -104,19 +105,21 @@ def risk_at_end(
 
 # B14: every moment at once.
 
-_K = np.arange(1.0, 41.0)
-_LAMBDA = 2.0 ** (-_K / 2.0)
-_PSI = -np.log1p(-_LAMBDA) - _LAMBDA
-_LOG_PI = -np.log(_K * (_K + 1.0))
-
 
 def risk_always(
-    losses: Any, B: float | None, delta: float = 0.05, *, weights: Any = None, loss: Any = None
+    losses: Any,
+    B: float | None,
+    delta: float = 0.05,
+    *,
+    weights: Any = None,
+    largest_weight: float = 1.0,
+    loss: Any = None,
 ) -> RiskBound:
     """B14 at the last round: Risk(w̄_t) ≤ (1/t) Σℓ_i + (B/t) S_t for all t at once, with probability ≥ 1 − δ.
 
-    So one may look after every round and stop when one likes. Examples' `weights`, if fixed without looking at the
-    examples, make rounds c_tℓ_t of range B·max c_t and a weighted average. `loss` as for `risk_at_end`.
+    So one may look after every round and stop when one likes. Examples' `weights` c_t, if fixed without looking at the
+    examples and of a largest size known beforehand, make rounds c_tℓ_t of range B·c_max and a weighted average. `loss`
+    as for `risk_at_end`.
 
     >>> print(risk_always([0.0] * 10_000, B=51, loss="hinge"))
     with probability at least 1 − 0.05, the risk of the uniform average of the points played is at most 0.0269222 (B14;
@@ -124,58 +127,39 @@ def risk_always(
     in [0, 51], known beforehand.
     """
     seen = _observe(losses, B, delta, weights)
-    top = float(seen.weights.max())
-    x = seen.weights * seen.losses / (top * seen.B)
+    x, span = _scaled(seen, largest_weight)
     mass = float(seen.weights.sum())
-    slack = float(_deviation(_variances(x)[-1:], delta)[0]) * top * seen.B / mass
-    by = ["the examples' weights"] * (weights is not None)
-    return _bound("B14", seen, float(seen.weights @ seen.losses) / mass, slack, delta, by, loss)
+    slack = float(deviation(variances(x)[-1:], delta)[0]) * span / mass
+    by, more = [], []
+    if weights is not None:
+        by, more = ["the examples' weights"], [f"no weight will ever exceed {largest_weight:g}"]
+    return _bound("B14", seen, float(seen.weights @ seen.losses) / mass, slack, delta, by, loss, *more)
 
 
-def risk_curve(losses: Any, B: float | None, delta: float = 0.05, *, weights: Any = None) -> Any:
+def risk_curve(
+    losses: Any, B: float | None, delta: float = 0.05, *, weights: Any = None, largest_weight: float = 1.0
+) -> Any:
     """B14 at every round, as an array: with probability ≥ 1 − δ all of it holds together; `risk_always` is its end.
 
     A round without a loss (NaN) or of weight 0 leaves the bound where it was, which is B before the first loss.
     """
     seen = _observe(losses, B, delta, weights)
-    top = float(seen.weights.max())
-    x = seen.weights * seen.losses / (top * seen.B)
-    mass = np.cumsum(seen.weights)
-    values = np.cumsum(seen.weights * seen.losses) / mass + _deviation(_variances(x), delta) * (top * seen.B) / mass
+    x, span = _scaled(seen, largest_weight)
+    values = (np.cumsum(seen.weights * seen.losses) + deviation(variances(x), delta) * span) / np.cumsum(seen.weights)
     values = np.concatenate([[seen.B], np.minimum(values, seen.B)])
     return values[np.cumsum(seen.used)]
 
 
-def _variances(x: Any) -> Any:
-    """V_t for rounds x in [0, 1], along the last axis."""
-    t = np.arange(1.0, x.shape[-1] + 1.0)
-    guesses = (0.5 + np.cumsum(x, axis=-1) - x) / t
-    return np.cumsum((x - guesses) ** 2, axis=-1)
-
-
-def _deviation(V: Any, delta: float) -> Any:
-    """S with Σ_k π_k e^{λ_k S − ψ_k V} = 1/δ, for each V.
-
-    The logarithm of the sum is convex and increasing in S, so Newton's steps from above stay above: wherever they end,
-    the bound is valid.
-    """
-    V = np.asarray(V, dtype=np.float64)
-    S = np.empty(V.shape)
-    flat, out, wanted = V.reshape(-1), S.reshape(-1), -math.log(delta)
-    for begin in range(0, flat.size, 4096):  # so many that 40 terms of each stay in the cache
-        fixed = _LOG_PI - _PSI * flat[begin : begin + 4096, None]
-        s = np.min((wanted - fixed) / _LAMBDA, axis=1)
-        for _ in range(60):
-            terms = fixed + _LAMBDA * s[:, None]
-            top = terms.max(axis=1)
-            e = np.exp(terms - top[:, None])
-            mass = e.sum(axis=1)
-            step = (top + np.log(mass) - wanted) * mass / (e @ _LAMBDA)
-            s = s - np.maximum(step, 0.0)
-            if np.all(step <= 1e-14 * s):
-                break
-        out[begin : begin + 4096] = s
-    return S
+def _scaled(seen: _Seen, largest_weight: float) -> tuple[Any, float]:
+    """The rounds c_tℓ_t in units of their range, and that range."""
+    top = float(seen.weights.max())
+    if not top <= largest_weight < math.inf:
+        raise SettingsError(
+            f"B14: there is a weight of {top:g}, but largest_weight = {largest_weight!r}: give a finite number, known "
+            "beforehand, that no weight will ever exceed."
+        )
+    span = seen.B * largest_weight
+    return seen.weights * seen.losses / span, span
 
 
 # What B13 and B14 share.
@@ -379,9 +363,9 @@ def coverage(
         risk = np.cumsum(chance + w * (1.0 - 2.0 * chance), axis=1) / t
         beyond = risk - np.cumsum(losses, axis=1) / t
         at_end = beyond > np.sqrt(-math.log(delta) / (2.0 * t))
-        D, V = beyond * t, _variances(losses)
+        D, V = beyond * t, variances(losses)
         always = np.sqrt(-2.0 * math.log(delta) * V) < D  # S is never less, because ψ(λ) ≥ λ²/2: look no further
-        always[always] = D[always] > _deviation(V[always], delta)
+        always[always] = D[always] > deviation(V[always], delta)
         counts += [np.count_nonzero(found) for found in (always.any(axis=1), at_end.any(axis=1), at_end[:, -1])]
     shares = [int(count) / streams for count in counts]
     return Coverage(streams, rounds, delta, shares[0], shares[1], shares[2])
