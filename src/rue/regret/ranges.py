@@ -1,0 +1,79 @@
+"""The range of a loss: the B that risk bounds (B13, B14) and mixing (B12) ask for, from the domain and the features."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue._jit import foreign
+from rue.domains import Ball, Box, Domain, Intersection, L1Ball, Simplex
+from rue.errors import SettingsError
+from rue.losses import Loss, ZeroOne
+from rue.registry import make
+
+__all__ = ["loss_range"]
+
+
+def loss_range(
+    loss: Any, domain: Any, X: float, *, y_low: float | None = None, y_high: float | None = None, d: int | None = None
+) -> float:
+    """B: the largest value of a loss that is never negative, for points in `domain` and ‖x‖ ≤ X; ∞ if there is none.
+
+    X counts the intercept's feature 1. Predictions then lie in [−h, h] with h = X·max ‖w‖, and a convex loss is largest
+    at an end: 1 + h for the hinge, ln(1 + e^h) for logistic loss. Regression needs the range of the labels, a box
+    the number `d` of coordinates. An SVM without projection stays in the ball of radius X/λ.
+
+    >>> loss_range("hinge", "ball:10", X=5)
+    51.0
+    """
+    made, K = make("loss", loss), make("domain", domain)
+    if not isinstance(made, Loss) or not isinstance(K, Domain):
+        raise SettingsError(f"loss_range: give a loss and a domain, or specs of them, not {loss!r} and {domain!r}.")
+    if not 0.0 <= X < math.inf:
+        raise SettingsError(f"loss_range: X, the largest norm of the features, must be a finite number ≥ 0, not {X!r}.")
+    if isinstance(made, ZeroOne):
+        return 1.0
+    if not made.nonnegative or not made.convex:
+        raise SettingsError(
+            f"loss_range: {type(made).__name__} is not a convex loss that is never negative: subtract the least value "
+            "that it can take, and give the range B yourself."
+        )
+    ends = (-1.0, 1.0) if made.task == "classify" else _label_range(made, y_low, y_high)
+    h = X * _largest_norm(K, d)
+    if ends is None or h == math.inf:
+        return math.inf
+    return max(made.value(p, y) for p in (-h, h) for y in ends)
+
+
+def _label_range(loss: Loss, low: float | None, high: float | None) -> tuple[float, float] | None:
+    if low is None and high is None:
+        return None
+    if low is None or high is None or not -math.inf < low <= high < math.inf:
+        raise SettingsError(f"loss_range: y_low and y_high must be finite and in order, not {low!r} and {high!r}.")
+    if foreign(loss):  # the built-in ones are convex in y too, hence largest at an end; of others that is not known
+        raise SettingsError(
+            f"loss_range: where {type(loss).__name__} is largest is not known: give the range B yourself."
+        )
+    return float(low), float(high)
+
+
+def _largest_norm(domain: Domain, d: int | None) -> float:
+    """max ‖w‖ over the domain, or an upper bound of it."""
+    if isinstance(domain, Ball):
+        return domain.radius + float(np.linalg.norm(domain.centre))
+    if isinstance(domain, L1Ball):
+        return domain.radius
+    if isinstance(domain, Simplex):
+        return domain.total
+    if isinstance(domain, Intersection):
+        return min(_largest_norm(member, d) for member in domain.members)
+    if not domain.bounded:
+        return math.inf
+    size = domain.dimension or d
+    if size is None:
+        raise SettingsError(f"loss_range: {domain!r} needs d=…, the number of coordinates with the intercept's.")
+    if isinstance(domain, Box):
+        return float(np.linalg.norm(np.broadcast_to(np.maximum(abs(domain.lower), abs(domain.upper)), (size,))))
+    return float(np.linalg.norm(domain.start(size))) + domain.diameter(size)
