@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Domain
+from rue.domains import Ball, Domain, L1Ball, Simplex
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
 from rue.losses import Hinge, Linear, Logistic, Loss, Poisson, Regularised, SquaredHinge
@@ -202,10 +202,14 @@ def _linear(problem: Hindsight, best: Best) -> tuple[bool, str]:
     S, K = problem.pull(g), problem.domain
     if problem.ridge > 0.0:
         best.offer(K.project(-S / problem.ridge))
-    elif hasattr(K, "lowest") and K.bounded:
-        u = best.point.copy()
-        if K.lowest(S, u):
-            best.offer(K.project(u))
+    elif (ends := sides(K, problem.d)) is not None:
+        corner = np.where(S > 0.0, ends[0], np.where(S < 0.0, ends[1], best.point))
+        if np.isfinite(corner).all():
+            best.offer(corner)
+    elif isinstance(K, Ball | Simplex | L1Ball):
+        corner = best.point.copy()
+        if K.lowest(S, corner):
+            best.offer(K.project(corner))
     elif K.bounded:
         by_accelerated_gradients(problem, best, best.point, 300)
     best.offer_bound(problem.lower(g, S, best.point))

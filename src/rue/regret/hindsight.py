@@ -63,8 +63,11 @@ class Hindsight:
         self.terms = terms_of(loss, y, weights)
         self.norms = self._norms()
         self._transposed = X.T
+        used = np.asarray(abs(X).sum(axis=0)).ravel() > 0.0
+        self.unused = np.concatenate([np.zeros(self.intercept, dtype=bool), ~used])
         self._absolute: Any = None
         self._labels = float((np.abs(y) * weights).sum())
+        self.rounding: float = (y.size + 10) * 4e-16 * self._labels
 
     def _norms(self) -> Any:
         squares = self.X.multiply(self.X).sum(axis=1) if self.sparse else np.einsum("ij,ij->i", self.X, self.X)
@@ -149,7 +152,7 @@ class Hindsight:
         """constant + inf over K of ⟨S, u⟩ + (λΣweight/2)‖u‖², less a rounding allowance."""
         lowest, reach = self._lowest(g, S, u)
         size += float((np.abs(g) * self.norms).sum()) * reach + self.ridge * reach * reach
-        bound = constant + lowest - (self.y.size + 10) * 4e-16 * (size + self._labels)
+        bound = constant + lowest - (self.y.size + 10) * 4e-16 * size - self.rounding
         if not math.isfinite(bound):
             bound = -math.inf
         return max(bound, 0.0) if self.loss.nonnegative else bound
@@ -168,10 +171,10 @@ class Hindsight:
             return 0.5 * self.ridge * (away * away - float(target @ target)), float(np.linalg.norm(target))
         low_high = sides(K, self.d)
         if low_high is None:
-            return -K.support(-S), self._reach(u)
+            highest: float = K.support(-S)
+            return -highest, self._reach(u)
         low, high = low_high
-        open_up, open_down = np.isposinf(high) & (S < 0.0), np.isneginf(low) & (S > 0.0)
-        loose, charge = open_up | open_down, 0.0
+        loose, charge = self.loose(S), 0.0
         if loose.any():
             noise = self.noise(g)
             if (np.abs(S[loose]) > noise[loose]).any():
@@ -180,8 +183,12 @@ class Hindsight:
         v = np.where(loose, 0.0, S)
         used = v != 0.0
         least = np.where(v > 0.0, low, high)[used]
-        reach = math.hypot(float(np.linalg.norm(least)), float(np.linalg.norm(u[~used])))
-        return float(v[used] @ least) - charge, reach
+        return float(v[used] @ least) - charge, float(np.linalg.norm(least))
+
+    def loose(self, S: Any) -> Any:
+        """The coordinates along which ⟨S, u⟩ falls for ever, of a box without sides there."""
+        low, high = sides(self.domain, self.d) or (np.zeros(self.d), np.zeros(self.d))
+        return (np.isposinf(high) & (S < 0.0)) | (np.isneginf(low) & (S > 0.0))
 
     def _reach(self, u: Any) -> float:
         if isinstance(self.domain, Ball):
@@ -222,7 +229,7 @@ def read_stream(X: Any, y: Any, weights: Any, loss: Loss, intercept: bool) -> tu
     if not parts:
         raise DataError("there are no examples: the best point in hindsight needs at least one.")
     if any(not isinstance(part[0], np.ndarray) for part in parts):
-        matrices = [sparse.csr_matrix(part[0]) for part in parts]
+        matrices: list[Any] = [sparse.csr_matrix(part[0]) for part in parts]
         for matrix in matrices:
             matrix.resize((matrix.shape[0], width))
         stored: Any = matrices[0] if len(matrices) == 1 else sparse.vstack(matrices, format="csr")

@@ -18,7 +18,7 @@ from rue.domains import Ball, Domain, L1Ball, Simplex
 from rue.regret.conjugates import Terms
 from rue.regret.hindsight import sides
 
-__all__ = ["Objective", "Path"]
+__all__ = ["Objective", "Path", "factored"]
 
 
 class Objective(Protocol):
@@ -28,6 +28,11 @@ class Objective(Protocol):
     def d(self) -> int: ...
     @property
     def terms(self) -> Terms | None: ...
+    @property
+    def unused(self) -> Any:
+        """The coordinates that nothing depends on."""
+        ...
+
     def predict(self, u: Any) -> Any: ...
     def pull(self, g: Any) -> Any: ...
     def slope_at(self, S: Any, u: Any) -> Any:
@@ -94,6 +99,9 @@ class Path:
         low, high = sides(domain, d) or (np.full(d, -np.inf), np.full(d, np.inf))
         if self.total is not None:
             low = np.zeros(d)
+        if sides(domain, d) is not None:  # what nothing depends on stays, and does not drift away
+            kept = np.clip(0.0, low, high)
+            low, high = np.where(objective.unused, kept, low), np.where(objective.unused, kept, high)
         self.fixed = low == high
         self.below, self.above = np.isfinite(low) & ~self.fixed, np.isfinite(high) & ~self.fixed
         self.low, self.high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
@@ -165,6 +173,8 @@ class Path:
         self.v = u - self.centre
         self.sl, self.su = np.where(self.below, u - self.low, 1.0), np.where(self.above, self.high - u, 1.0)
         self.room = self._room(u) if self.radius is not None else 1.0
+        if not self.room > 0.0:
+            return False
         gradient = self.view.spread(self.objective.slope_at(self.S, self.point))
         self.gradient = np.where(self.fixed, 0.0, gradient - self.zl + self.zu + self.nu * self.v + self.eta)
         D = None
@@ -174,11 +184,12 @@ class Path:
             self.rho = self.xi - (terms.orientation * self.p - terms.kink) - self.r
             self.rho += terms.gamma * (terms.low + self.alpha)
             D = self.flux.sum(axis=0)
-        N = self.view.widen(self.objective.hessian(D))
+        self.H = self.objective.hessian(D)
+        N = self.view.widen(self.H)
         np.einsum("ii->i", N)[...] += self.zl / self.sl + self.zu / self.su + self.nu
         if self.radius is not None:
             N += (self.nu / self.room) * np.outer(self.v, self.v)
-        solve = _factored(N, self.fixed, self.total is not None)
+        solve = factored(N, self.fixed, self.total is not None)
         if solve is not None:
             self.solve = solve
         return solve is not None
@@ -277,13 +288,13 @@ class Path:
         return longest
 
 
-def _factored(N: Any, fixed: Any, summed: bool) -> Callable[[Any], tuple[Any, float]] | None:
+def factored(N: Any, fixed: Any = False, summed: bool = False) -> Callable[[Any], tuple[Any, float]] | None:
     """A solver of N·du + η·1 = rhs with du = 0 where fixed and, if `summed`, Σ du = 0; None if N is not finite."""
     from scipy.linalg import cho_factor, cho_solve
 
     if not np.isfinite(N).all():
         return None
-    if fixed.any():
+    if np.any(fixed):
         N[fixed, :], N[:, fixed] = 0.0, 0.0
         N[fixed, fixed] = 1.0
     diagonal = np.diag(N).copy()

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from rue.domains import Ball, Domain, L1Ball, Reals, Simplex
+from rue.losses import Linear
 from rue.regret.conjugates import slopes_between
 from rue.regret.hindsight import Hindsight, sides
-from rue.regret.interior import Path
+from rue.regret.interior import Path, factored
 
 __all__ = ["Best", "by_interior_points", "by_newton", "suits"]
 
@@ -27,6 +28,9 @@ class Best:
         self.value = problem.value(self.point)
         self.at_least = 0.0 if problem.loss.nonnegative else -math.inf
         self.first = abs(self.value)
+        if problem.known and not isinstance(problem.loss, Linear):  # slopes of 0: each row's own least loss
+            none = np.zeros(problem.y.size)
+            self.offer_bound(problem.lower(none, np.zeros(problem.d), self.point))
 
     def offer(self, u: Any, value: float | None = None) -> None:
         """Keep a feasible point if it is better."""
@@ -45,7 +49,7 @@ class Best:
     def enough(self) -> float:
         """The gap to reach: the tolerance times the loss, or a millionth of the loss that the search began with."""
         size = abs(self.value) if math.isinf(self.at_least) else min(abs(self.value), abs(self.at_least))
-        return self.tolerance * max(size, 1e-6 * self.first)
+        return max(self.tolerance * max(size, 1e-6 * self.first), self.problem.rounding)
 
     @property
     def done(self) -> bool:
@@ -62,8 +66,6 @@ def suits(problem: Hindsight) -> bool:
 def by_interior_points(problem: Hindsight, best: Best, start: Any = None, rounds: int = 100) -> None:
     """Losses made of lines and parabolas: the slopes that belong to each iterate are a dual point."""
     path, stalled = Path(problem, problem.domain, start), 0
-    terms = problem.terms
-    assert terms is not None
     for _ in range(rounds):
         before, u = best.gap, path.point
         if not path.linearise():
@@ -72,19 +74,28 @@ def by_interior_points(problem: Hindsight, best: Best, start: Any = None, rounds
         g, S = path.slopes(), path.S
         best.offer_bound(problem.lower(g, S, u))
         if problem.unbounded:
-            alpha, zl, zu = path.alpha, path.zl, path.zu
-            gradient = path.gradient
-            for _ in range(3):  # correct the slopes until S is a normal of K
-                du = path.solve(-gradient)[0]
-                alpha = np.clip(alpha + path.flux * (terms.orientation * problem.predict(du)), 0.0, terms.width)
-                zl, zu = np.maximum(zl - zl / path.sl * du, 0.0), np.maximum(zu + zu / path.su * du, 0.0)
-                g = terms.orientation * (terms.low + alpha).sum(axis=0)
-                S = problem.pull(g)
-                gradient = np.where(path.fixed, 0.0, S - zl + zu)
-                best.offer_bound(problem.lower(g, S, u))
+            _correct(problem, best, g, path.flux.sum(axis=0), path.H, u)
         stalled = 0 if best.gap < 0.9 * before or math.isinf(best.gap) else stalled + 1
         if best.done or stalled > 15 or not path.advance():
             return
+
+
+def _correct(problem: Hindsight, best: Best, g: Any, D: Any, H: Any, u: Any) -> None:
+    """Offer the bound of slopes g; where K has no side, of slopes moved a little so that ⟨S, u⟩ does not fall there."""
+    low, high = slopes_between(problem.loss, problem.y)
+    for _ in range(4):
+        g = np.clip(g, low * problem.weights, high * problem.weights)
+        S = problem.pull(g)
+        best.offer_bound(problem.lower(g, S, u))
+        loose = problem.loose(S)
+        if not problem.unbounded or not loose.any():
+            return
+        solve = factored(H[np.ix_(loose, loose)])
+        if solve is None:
+            return
+        du = np.zeros(problem.d)
+        du[loose] = solve(-S[loose])[0]
+        g = g + D * problem.predict(du)
 
 
 class _Model:
@@ -92,8 +103,8 @@ class _Model:
 
     terms = None
 
-    def __init__(self, centre: Any, slope: Any, H: Any) -> None:
-        self.d, self.centre, self.slope, self.H = centre.size, centre, slope, H
+    def __init__(self, centre: Any, slope: Any, H: Any, unused: Any) -> None:
+        self.d, self.centre, self.slope, self.H, self.unused = centre.size, centre, slope, H, unused
 
     def predict(self, u: Any) -> Any:
         return None
@@ -111,7 +122,6 @@ class _Model:
 def by_newton(problem: Hindsight, best: Best, start: Any = None, rounds: int = 60) -> None:
     """Smooth losses: the quadratic model is minimised over the domain, then a step is made along the line to there."""
     u = best.point if start is None else start
-    ends = tuple(end * problem.weights for end in slopes_between(problem.loss, problem.y))
     p, stalled = problem.predict(u), 0
     value = problem.value(u, p)
     for _ in range(rounds):
@@ -122,11 +132,12 @@ def by_newton(problem: Hindsight, best: Best, start: Any = None, rounds: int = 6
         if best.done:
             return
         slope = S + problem.ridge * u
-        target = _minimise(_Model(u, slope, problem.hessian(D)), problem.domain, 0.03 * best.enough)
+        H = problem.hessian(D)
+        target = _minimise(_Model(u, slope, H, problem.unused), problem.domain, 0.03 * best.enough)
         du = target - u
         dp = problem.predict(du)
-        g = np.clip(g + D * dp, *ends)  # the model's slopes at its minimum: S is a normal of K there
-        best.offer_bound(problem.lower(g, problem.pull(g), target))
+        g = g + D * dp  # the model's slopes at its minimum: S is a normal of K there
+        _correct(problem, best, g, D, H, target)
         stalled = 0 if best.gap < 0.9 * before or math.isinf(best.gap) else stalled + 1
         if best.done or stalled > 8:
             return
