@@ -1,0 +1,172 @@
+"""Minimising a stored stream's loss over a domain, each solver with the gap it has certified (THEORY D5)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue.domains import Ball, Domain, L1Ball, Reals, Simplex
+from rue.losses import Linear
+from rue.regret.conjugates import slopes_between
+from rue.regret.hindsight import Hindsight, sides
+from rue.regret.interior import Path, factored
+
+__all__ = ["Best", "by_interior_points", "by_newton", "suits"]
+
+_WIDEST = 2000
+"""Columns up to which d×d matrices are made and factored."""
+
+
+class Best:
+    """The best point and the best lower bound found so far."""
+
+    def __init__(self, problem: Hindsight, tolerance: float) -> None:
+        self.problem, self.tolerance = problem, tolerance
+        self.point = problem.domain.start(problem.d)
+        self.value = problem.value(self.point)
+        self.at_least = 0.0 if problem.loss.nonnegative else -math.inf
+        self.first = abs(self.value)
+        if problem.known and not isinstance(problem.loss, Linear):  # slopes of 0: each row's own least loss
+            none = np.zeros(problem.y.size)
+            self.offer_bound(problem.lower(none, np.zeros(problem.d), self.point))
+
+    def offer(self, u: Any, value: float | None = None) -> None:
+        """Keep a feasible point if it is better."""
+        value = self.problem.value(u) if value is None else value
+        if value < self.value:
+            self.point, self.value = u.copy(), value
+
+    def offer_bound(self, bound: float) -> None:
+        self.at_least = max(self.at_least, bound)
+
+    @property
+    def gap(self) -> float:
+        return self.value - self.at_least
+
+    @property
+    def enough(self) -> float:
+        """The gap to reach: the tolerance times the loss, or a millionth of the loss that the search began with."""
+        size = abs(self.value) if math.isinf(self.at_least) else min(abs(self.value), abs(self.at_least))
+        return max(self.tolerance * max(size, 1e-6 * self.first), self.problem.rounding)
+
+    @property
+    def done(self) -> bool:
+        return self.gap <= self.enough
+
+
+def suits(problem: Hindsight) -> bool:
+    """Whether d×d systems can be made for this domain, this loss and this many columns."""
+    width = 2 * problem.d + 1 if type(problem.domain) is L1Ball else problem.d
+    shapes = type(problem.domain) in (Ball, Simplex, L1Ball) or sides(problem.domain, problem.d) is not None
+    return problem.known and shapes and width <= _WIDEST
+
+
+def by_interior_points(problem: Hindsight, best: Best, start: Any = None, rounds: int = 100) -> None:
+    """Losses made of lines and parabolas: the slopes that belong to each iterate are a dual point."""
+    path, stalled = Path(problem, problem.domain, start), 0
+    for _ in range(rounds):
+        before, u = best.gap, path.point
+        if not path.linearise():
+            return
+        best.offer(u, problem.value(u, path.p))
+        g, S = path.slopes(), path.S
+        best.offer_bound(problem.lower(g, S, u))
+        if problem.unbounded:
+            _correct(problem, best, g, path.flux.sum(axis=0), path.H, u)
+        stalled = 0 if best.gap < 0.9 * before or math.isinf(best.gap) else stalled + 1
+        if best.done or stalled > 15 or not path.advance():
+            return
+
+
+def _correct(problem: Hindsight, best: Best, g: Any, D: Any, H: Any, u: Any) -> None:
+    """Offer the bound of slopes g; where K has no side, of slopes moved a little so that ⟨S, u⟩ does not fall there."""
+    low, high = slopes_between(problem.loss, problem.y)
+    for _ in range(4):
+        g = np.clip(g, low * problem.weights, high * problem.weights)
+        S = problem.pull(g)
+        best.offer_bound(problem.lower(g, S, u))
+        loose = problem.loose(S)
+        if not problem.unbounded or not loose.any():
+            return
+        solve = factored(H[np.ix_(loose, loose)])
+        if solve is None:
+            return
+        du = np.zeros(problem.d)
+        du[loose] = solve(-S[loose])[0]
+        g = g + D * problem.predict(du)
+
+
+class _Model:
+    """The quadratic model of a smooth objective around a point: an objective without rows."""
+
+    terms = None
+
+    def __init__(self, centre: Any, slope: Any, H: Any, unused: Any) -> None:
+        self.d, self.centre, self.slope, self.H, self.unused = centre.size, centre, slope, H, unused
+
+    def predict(self, u: Any) -> Any:
+        return None
+
+    def pull(self, g: Any) -> Any:
+        return None
+
+    def slope_at(self, S: Any, u: Any) -> Any:
+        return self.slope + self.H @ (u - self.centre)
+
+    def hessian(self, D: Any) -> Any:
+        return self.H
+
+
+def by_newton(problem: Hindsight, best: Best, start: Any = None, rounds: int = 60) -> None:
+    """Smooth losses: the quadratic model is minimised over the domain, then a step is made along the line to there."""
+    u = best.point if start is None else start
+    p, stalled = problem.predict(u), 0
+    value = problem.value(u, p)
+    for _ in range(rounds):
+        before, g = best.gap, problem.slopes(p)
+        S, D = problem.pull(g), problem.curvatures(p)
+        best.offer(u, value)
+        best.offer_bound(problem.lower(g, S, u))
+        if best.done:
+            return
+        slope = S + problem.ridge * u
+        H = problem.hessian(D)
+        target = _minimise(_Model(u, slope, H, problem.unused), problem.domain, 0.03 * best.enough)
+        du = target - u
+        dp = problem.predict(du)
+        g = g + D * dp  # the model's slopes at its minimum: S is a normal of K there
+        _correct(problem, best, g, D, H, target)
+        stalled = 0 if best.gap < 0.9 * before or math.isinf(best.gap) else stalled + 1
+        if best.done or stalled > 8:
+            return
+        length, expected = 1.0, float(slope @ du)
+        while length > 1e-9:
+            moved = problem.value(u + length * du, p + length * dp)
+            if moved <= value + 1e-4 * length * expected:
+                break
+            length *= 0.5
+        else:
+            return
+        u = u + length * du
+        p = problem.predict(u)
+        value = moved
+
+
+def _minimise(model: _Model, domain: Domain, accuracy: float) -> Any:
+    """The minimiser of a quadratic over the domain."""
+    free = Path(model, Reals())
+    for _ in range(2):  # the second step corrects what rounding left of the first
+        if not (free.linearise() and free.advance()):
+            break
+    if np.isfinite(free.point).all() and domain.contains(free.point, 0.0):
+        return free.point
+    path = Path(model, domain)
+    for _ in range(60):
+        if not path.linearise():
+            break
+        mean, many = path.products()
+        if mean * many + float(np.abs(path.gradient) @ np.abs(path.u)) <= accuracy or not path.advance():
+            break
+    return path.point
