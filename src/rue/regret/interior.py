@@ -33,6 +33,11 @@ class Objective(Protocol):
         """The coordinates that nothing depends on."""
         ...
 
+    @property
+    def units(self) -> Any:
+        """About how large each coordinate may turn out."""
+        ...
+
     def predict(self, u: Any) -> Any: ...
     def pull(self, g: Any) -> Any: ...
     def slope_at(self, S: Any, u: Any) -> Any:
@@ -116,18 +121,18 @@ class Path:
 
     def _inside(self, start: Any) -> Any:
         """A strictly feasible point, near `start` where that is given."""
-        both = self.below & self.above
+        both, units = self.below & self.above, self.view.part(self.objective.units)
         middle = np.where(both, 0.5 * (self.low + self.high), self.low)
-        middle = np.where(self.below & ~both, self.low + 1.0, middle)
-        middle = np.where(self.above & ~both, self.high - 1.0, middle)
+        middle = np.where(self.below & ~both, self.low + units, middle)
+        middle = np.where(self.above & ~both, self.high - units, middle)
         if self.total is not None:
             middle = np.full(self.view.d, self.total / self.view.d)
         if self.radius is not None:
             middle = self.centre.copy()
         if start is None:
             return middle
-        u = np.where(self.below & ~both, np.maximum(start, self.low + 1e-2), start)
-        u = np.where(self.above & ~both, np.minimum(u, self.high - 1e-2), u)
+        u = np.where(self.below & ~both, np.maximum(start, self.low + 1e-2 * units), start)
+        u = np.where(self.above & ~both, np.minimum(u, self.high - 1e-2 * units), u)
         if self.total is not None or self.radius is not None:
             both = np.ones_like(both)
         return np.where(both | self.fixed, middle + 0.9 * (u - middle), u)
