@@ -158,6 +158,9 @@ def test_b7_is_no_guarantee_and_says_so():
     assert b7.value == pytest.approx(min(raw, 2 * U * G * 30))
     assert b7.met
     assert "no guarantee" in str(b7)
+    steep = first(bounds(trace(rue.OGD("hinge", rue.Ball(U), "strong:100"), X, y)), "B7", "worst case")
+    assert steep.value == pytest.approx(2 * U * G * 30)
+    assert steep.constants["B7"] > steep.value
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "t"])
@@ -183,6 +186,18 @@ def test_b8_for_the_svm(weighting, weighted, project):
     count = (alpha**2 / np.cumsum(alpha)).sum() if weighted else plain
     assert first(found, "B8", "worst case").value == pytest.approx(G**2 / (2 * lambda_) * count)
     assert all(bound.met for bound in found)
+
+
+def test_b8_counts_a_start_far_from_0():
+    X, y = stream(8, "classify", rows=20, scale=1.0)
+    X /= np.linalg.norm(X, axis=1).max(initial=1e-9)
+    big = np.linalg.norm(with_ones(X), axis=1).max()
+    centre = np.array([0.0, 0.0, 0.0, 1.0])
+    for lambda_, size in ((5.0, 1.0), (0.8, big / 0.8), (0.1, 3.0)):  # the start, L·X/λ, the ball's farthest point
+        made = trace(rue.OGD(rue.Regularised(rue.Hinge(), lambda_), rue.Ball(2, centre)), X, y)
+        worst = first(bounds(made), "B8", "worst case")
+        assert worst.constants["G"] == pytest.approx(big + lambda_ * size)
+        assert worst.met
 
 
 def test_b9_and_its_factors():
@@ -505,7 +520,11 @@ def test_labels_beyond_the_largest_row_so_far_are_noticed_even_if_later_rows_are
     names = failing(found)
     assert "abs(y), with X so far" in names["B4", "worst case"]
     assert "G" in names["B4", "worst case"]
+    assert names["B3", "worst case"] == ["abs(y), with X so far", "G"]
+    assert names["B6", "worst case"] == ["abs(y), with X so far", "G"]
     assert names["B6", "data"] == []
+    (G,) = [a for a in first(found, "B3", "worst case").assumptions if a.name == "G"]
+    assert G.observed < G.assumed  # small enough for the last X, not for the X of its round
     fine = bounds(trace(rue.OGD("square", rue.Ball(1), intercept=False), X[::-1], y[::-1]))
     assert not any(failing(fine).values())
 
@@ -552,6 +571,7 @@ def test_rounds_that_do_not_move_may_have_any_step():
         (lambda: rue.SVM(0.1), {"B8"}),
         (lambda: rue.OGD("hinge", rue.Ball(U), "strong:1"), {"B7"}),
         (lambda: rue.OGD("hinge", rue.Ball(U), "fixed:0.1"), set()),
+        (lambda: rue.OGD("hinge", rue.Ball(U), rue.Horizon(20, G=50)), {"B5 tuned"}),
         (rue.Perceptron, {"B1", "B2"}),
     ],
 )
@@ -570,6 +590,9 @@ def test_a_learner_that_had_learnt_before(make, wrong):
     if make().domain.bounded and not isinstance(make().domain, rue.Reals):
         certified = d1(made, X[20:], make().domain)
         assert all(certified <= bound.value + 1e-9 for bound in found if bound.met)
+    if made.coordinate_squares is not None:
+        g = made.slopes[:, None] * with_ones(X[20:])
+        assert np.allclose(made.coordinate_squares, (g**2).sum(0))
     if made.step == rue.Fixed(0.1):
         data = first(found, "B5", "data")
         far = U + np.linalg.norm(learner.point)

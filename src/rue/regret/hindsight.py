@@ -63,8 +63,11 @@ class Hindsight:
         self.terms = terms_of(loss, y, weights)
         self.norms = self._norms()
         self._transposed = X.T
-        used = np.asarray(abs(X).sum(axis=0)).ravel() > 0.0
-        self.unused = np.concatenate([np.zeros(self.intercept, dtype=bool), ~used])
+        sizes = np.asarray(abs(X).mean(axis=0)).ravel() if y.size else np.zeros(X.shape[1])
+        sizes = np.concatenate([np.ones(self.intercept), sizes])
+        self.unused = sizes == 0.0
+        about = 1.0 if loss.task == "classify" or not y.size else float(np.abs(y).mean()) or 1.0
+        self.units = about / np.where(self.unused, 1.0, sizes) / math.sqrt(self.d)
         self._absolute: Any = None
         self._labels = float((np.abs(y) * weights).sum())
         self.rounding: float = (y.size + 10) * 4e-16 * self._labels

@@ -33,6 +33,11 @@ class Objective(Protocol):
         """The coordinates that nothing depends on."""
         ...
 
+    @property
+    def units(self) -> Any:
+        """About how large each coordinate may turn out."""
+        ...
+
     def predict(self, u: Any) -> Any: ...
     def pull(self, g: Any) -> Any: ...
     def slope_at(self, S: Any, u: Any) -> Any:
@@ -116,18 +121,18 @@ class Path:
 
     def _inside(self, start: Any) -> Any:
         """A strictly feasible point, near `start` where that is given."""
-        both = self.below & self.above
+        both, units = self.below & self.above, self.view.part(self.objective.units)
         middle = np.where(both, 0.5 * (self.low + self.high), self.low)
-        middle = np.where(self.below & ~both, self.low + 1.0, middle)
-        middle = np.where(self.above & ~both, self.high - 1.0, middle)
+        middle = np.where(self.below & ~both, self.low + units, middle)
+        middle = np.where(self.above & ~both, self.high - units, middle)
         if self.total is not None:
             middle = np.full(self.view.d, self.total / self.view.d)
         if self.radius is not None:
             middle = self.centre.copy()
         if start is None:
             return middle
-        u = np.where(self.below & ~both, np.maximum(start, self.low + 1e-2), start)
-        u = np.where(self.above & ~both, np.minimum(u, self.high - 1e-2), u)
+        u = np.where(self.below & ~both, np.maximum(start, self.low + 1e-2 * units), start)
+        u = np.where(self.above & ~both, np.minimum(u, self.high - 1e-2 * units), u)
         if self.total is not None or self.radius is not None:
             both = np.ones_like(both)
         return np.where(both | self.fixed, middle + 0.9 * (u - middle), u)
@@ -202,8 +207,10 @@ class Path:
             length = min(1.0, self._longest(step))
             ahead = self.products(step, length)[0]
             sigma = min(1.0, max(1e-8, (max(ahead, 0.0) / mu) ** 3)) if mu > 0.0 else 0.0
+            if self.radius is not None:  # no more of the second order than the first step could take
+                step = {name: length * part for name, part in step.items()}
             step = self._direction(sigma * mu, step)
-        length = min(1.0, 0.995 * self._longest(step))
+        length = self._balanced(step, min(1.0, 0.995 * self._longest(step)))
         if not (length > 1e-12 and np.isfinite(step["u"]).all()):
             return False
         names = ("u", "zl", "zu", "nu", "eta", *(("alpha", "r", "xi") if self.terms is not None else ()))
@@ -243,6 +250,15 @@ class Path:
             step["xi"] = np.where(self.bounded, (c2 + self.xi * step["alpha"]) / self.beta, 0.0)
             step["r"] = step["xi"] - dp + terms.gamma * step["alpha"] + self.rho
         return step
+
+    def _balanced(self, step: dict[str, Any], length: float) -> float:
+        """A step after which the ball's own product is not left far below the mean of all."""
+        while self.radius is not None and length > 1e-3:
+            room = self._room(self.u + length * step["u"])
+            if (self.nu + length * step["nu"]) * room >= 1e-2 * self.products(step, length)[0]:
+                break
+            length *= 0.7
+        return length
 
     def _pairs(self, step: dict[str, Any] | None = None, length: float = 0.0) -> list[tuple[Any, Any]]:
         """All the products that go to 0, as pairs of factors, possibly after a step."""

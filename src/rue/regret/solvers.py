@@ -81,21 +81,32 @@ def by_interior_points(problem: Hindsight, best: Best, start: Any = None, rounds
 
 
 def _correct(problem: Hindsight, best: Best, g: Any, D: Any, H: Any, u: Any) -> None:
-    """Offer the bound of slopes g; where K has no side, of slopes moved a little so that ⟨S, u⟩ does not fall there."""
-    low, high = slopes_between(problem.loss, problem.y)
-    for _ in range(4):
-        g = np.clip(g, low * problem.weights, high * problem.weights)
-        S = problem.pull(g)
-        best.offer_bound(problem.lower(g, S, u))
-        loose = problem.loose(S)
-        if not problem.unbounded or not loose.any():
+    """Offer the bound of slopes g; where K has no side, of slopes moved a little so that ⟨S, u⟩ does not fall there.
+
+    Slopes near an end of their range move little (D is small there); if that does not do, they are put on it.
+    """
+    low, high = (end * problem.weights for end in slopes_between(problem.loss, problem.y))
+    g = np.clip(g, low, high)
+    size = problem.weights * float(np.max(np.abs(g) / problem.weights))
+    for near in (0.0, 1e-8, 1e-5) if problem.unbounded else (0.0,):
+        held = (g - low <= near * size) | (high - g <= near * size)
+        moved = np.where(g - low <= near * size, low, np.where(high - g <= near * size, high, g))
+        free, N = (D, H) if near == 0.0 else (np.where(held, 0.0, D), None)
+        for _ in range(4):
+            S = problem.pull(moved)
+            best.offer_bound(problem.lower(moved, S, u))
+            loose = problem.loose(S)
+            if best.done or not problem.unbounded or not loose.any():
+                break
+            N = problem.hessian(free) if N is None else N
+            solve = factored(N[np.ix_(loose, loose)])
+            if solve is None:
+                break
+            du = np.zeros(problem.d)
+            du[loose] = solve(-S[loose])[0]
+            moved = np.clip(moved + free * problem.predict(du), low, high)
+        if best.done:
             return
-        solve = factored(H[np.ix_(loose, loose)])
-        if solve is None:
-            return
-        du = np.zeros(problem.d)
-        du[loose] = solve(-S[loose])[0]
-        g = g + D * problem.predict(du)
 
 
 class _Model:
@@ -103,8 +114,9 @@ class _Model:
 
     terms = None
 
-    def __init__(self, centre: Any, slope: Any, H: Any, unused: Any) -> None:
-        self.d, self.centre, self.slope, self.H, self.unused = centre.size, centre, slope, H, unused
+    def __init__(self, problem: Hindsight, centre: Any, slope: Any, H: Any) -> None:
+        self.d, self.centre, self.slope, self.H = problem.d, centre, slope, H
+        self.unused, self.units = problem.unused, problem.units
 
     def predict(self, u: Any) -> Any:
         return None
@@ -133,7 +145,7 @@ def by_newton(problem: Hindsight, best: Best, start: Any = None, rounds: int = 6
             return
         slope = S + problem.ridge * u
         H = problem.hessian(D)
-        target = _minimise(_Model(u, slope, H, problem.unused), problem.domain, 0.03 * best.enough)
+        target = _minimise(_Model(problem, u, slope, H), problem.domain, 0.03 * best.enough)
         du = target - u
         dp = problem.predict(du)
         g = g + D * dp  # the model's slopes at its minimum: S is a normal of K there
