@@ -15,8 +15,7 @@ from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import AdaGrad, Learner
 from rue.ledger import Ledger
 from rue.registry import make
-from rue.regret.certificate import Certificate
-from rue.regret.certifying import require_domain
+from rue.regret.certificate import Certificate, require_domain
 from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels, blocks
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 from rue.domains import Ball, Domain
+from rue.errors import SettingsError
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "require_domain"]
 
 _BY = {
     "D1": "",
@@ -67,3 +69,10 @@ class Certificate:
             f"{apart}; this learner lost {self.loss_total:,.1f}, so its regret is at most {self.regret_at_most:+,.1f}"
             f"{_BY[self.theorem]}."
         )
+
+
+def require_domain(domain: Any) -> Domain:
+    """Refuse what is no set to compare with."""
+    if not isinstance(domain, Domain):
+        raise SettingsError(f"the domain to compare with must be a rue.Domain or a spec, not {domain!r}.")
+    return domain

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Domain
+from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
 from rue.losses import Loss, Regularised
 from rue.registry import make
-from rue.regret.certificate import Certificate
+from rue.regret.certificate import Certificate, require_domain
 from rue.regret.evidence import open_evidence
 from rue.streams import as_array, blocks, floats
 
-__all__ = ["certify", "require_domain"]
+__all__ = ["certify"]
 
 
 def certify(
@@ -73,10 +73,3 @@ def certify(
     if left_out and left_out == before:
         raise DataError("every prediction is NaN: there is nothing to certify.")
     return evidence.certificate(K, units, left_out=left_out)
-
-
-def require_domain(domain: Any) -> Domain:
-    """Refuse what is no set to compare with."""
-    if not isinstance(domain, Domain):
-        raise SettingsError(f"the domain to compare with must be a rue.Domain or a spec, not {domain!r}.")
-    return domain
