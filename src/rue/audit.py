@@ -116,7 +116,7 @@ def audit(
 ) -> Audit:
     """Audit a run on the stream it was made on, or a learner by running it.
 
-    It is compared with its own domain, or where that is unbounded and the loss has no regulariser with the ball as large
+    It is compared with its own domain, or where that is unbounded, without a regulariser, with the ball as large
     as its point; or with the ball of `radius`, or another `domain`. `delta` is the probability with which the bounds on
     risk may fail, `tolerance` how near to the best in hindsight to come, relative to its loss.
 
