@@ -5,7 +5,7 @@ import itertools
 import cvxpy
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -13,8 +13,8 @@ import rue
 from conftest import many
 from rue.regret.witnesses import RATES, best_mixture
 
-pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-few = settings(max_examples=many(10, 300))
+pytestmark = [pytest.mark.filterwarnings("ignore:Solution may be inaccurate"), pytest.mark.soak]
+few = settings(max_examples=many(10, 300), suppress_health_check=list(HealthCheck))
 LOSSES = ["logistic", "hinge", "square", "absolute", "squared-hinge", "huber:1", "quantile:0.3", "poisson"]
 
 
@@ -58,6 +58,7 @@ def least(loss, Z, y, weights, radius):
         assume(False)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("loss", LOSSES)
 @few
 @given(seed=st.integers(0, 10**6), radius=st.sampled_from([0.3, 1.0, 7.0]))
@@ -165,6 +166,7 @@ def test_witnesses_in_units_of_the_largest_magnitude(seed, dense):
     assert first.units == "largest"
 
 
+@pytest.mark.usefixtures("interpreted")
 @few
 @given(seed=st.integers(0, 10**6), lambda_=st.sampled_from([0.01, 0.3]), bounded=st.booleans())
 def test_regularised_rounds(seed, lambda_, bounded):
