@@ -139,8 +139,8 @@ class Hindsight:
     def lower(self, g: Any, S: Any, u: Any) -> float:
         """−Σ(weight·ℓ)*(g_t) + inf over K of ⟨S, u⟩ + (λΣweight/2)‖u‖², S = Σ g_t x_t, less what rounding may do.
 
-        It holds for any g, which is clipped to the slopes that the loss can have (S then must be its own); `u` only
-        says how large the minimiser is where K has no bound.
+        It holds for any g_t between the weighted ends of `slopes_between`; `u` only says how large the minimiser may be
+        where K has no bound.
         """
         starred = self.weights * conjugate(self.loss, g / self.weights, self.y)
         return self.floor(-float(starred.sum()), float(np.abs(starred).sum()), g, S, u)
@@ -155,7 +155,7 @@ class Hindsight:
         """constant + inf over K of ⟨S, u⟩ + (λΣweight/2)‖u‖², less a rounding allowance."""
         lowest, reach = self._lowest(g, S, u)
         size += float((np.abs(g) * self.norms).sum()) * reach + self.ridge * reach * reach
-        bound = constant + lowest - (self.y.size + 10) * 4e-16 * size - self.rounding
+        bound: float = constant + lowest - (self.y.size + 10) * 4e-16 * size - self.rounding
         if not math.isfinite(bound):
             bound = -math.inf
         return max(bound, 0.0) if self.loss.nonnegative else bound
