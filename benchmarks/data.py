@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
+from sklearn.datasets import load_svmlight_file
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -52,3 +53,35 @@ def covtype():
     X = np.ascontiguousarray(np.delete(table, target, axis=1))
     X /= np.maximum(1e-300, np.abs(X).max(axis=0))
     return X, np.where(table[:, target] > 0, 1.0, -1.0)
+
+
+def a9a():
+    """48,842 × 123 binary columns as CSR, labels ±1; None if absent."""
+    return _svmlight("a9a", 123)
+
+
+def toxicity():
+    """159,686 × 2^20 token counts as CSR, labels ±1; None if absent."""
+    return _svmlight("toxicity", 2**20)
+
+
+def elec2():
+    """45,312 rows as CSR, the category `day` as seven columns, labels ±1; None if absent."""
+    path = SHARED / "elec2.csv.xz"
+    if not path.exists():
+        return None
+    with lzma.open(path, "rt") as file:
+        rows = list(csv.DictReader(file))
+    days = sorted({row["day"] for row in rows})
+    numbers = [name for name in rows[0] if name not in ("up", "day")]
+    table = [[float(row[name]) for name in numbers] + [float(row["day"] == day) for day in days] for row in rows]
+    return sparse.csr_matrix(np.array(table)), np.array([1.0 if row["up"] == "1" else -1.0 for row in rows])
+
+
+def _svmlight(name: str, columns: int):
+    path = SHARED / f"{name}.svm.xz"
+    if not path.exists():
+        return None
+    with lzma.open(path) as file:
+        X, y = load_svmlight_file(file, n_features=columns)
+    return X, np.where(y > 0, 1.0, -1.0)

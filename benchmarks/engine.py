@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import date
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -21,8 +17,6 @@ from sklearn.linear_model import SGDClassifier
 import rue
 from benchmarks import data
 from benchmarks.clock import best_of
-
-PAGE = Path(__file__).parents[1] / "docs" / "speed.md"
 
 
 @numba.njit(nogil=True, error_model="numpy")
@@ -181,34 +175,3 @@ def width(examples: int = 200_000) -> list[tuple[str, float, str]]:
     _show(times, per=examples)
     ratio = times["2^24 columns"] / times["2^10 columns"]
     return [("ten features of 2^24, times the cost of ten of 2^10", ratio, "about 1")]
-
-
-def main(write: bool = False) -> None:
-    """Measure everything; with `write`, put the table into docs/speed.md."""
-    rows = passes() + one_by_one() + width() + cold_start()
-    print(f"\n{'what':52} {'measured':>8}  wanted")
-    for name, figure, wanted in rows:
-        print(f"{name:52} {figure:8.2f}  {wanted}")
-    if write:
-        PAGE.write_text(page(rows))
-
-
-def page(rows: list[tuple[str, float, str]]) -> str:
-    """docs/speed.md."""
-    cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), ": unknown")
-    made = f"{date.today()}, {os.cpu_count()} × {cpu.split(':')[1].strip()}, Python {platform.python_version()}"
-    with_what = ", ".join(f"{name} {version(name)}" for name in ("numba", "numpy", "scikit-learn", "river"))
-    table = "\n".join(f"| {name} | {figure:.2f} | {wanted} |" for name, figure, wanted in rows)
-    return f"""# Speed
-
-Written by `make bench` ({made}; {with_what}).
-Everything runs in one process, in turns, the best of five counts, and compilation
-is apart; so the figures are ratios that hold on a shared machine, not times. The sparse stream is generated to be like
-RCV1 (200,000 rows, 47,236 columns, Zipf); covtype is dense, 581,012 × 54. The *bare pass* does nothing but the sparse
-dot products. `SGDClassifier.partial_fit(shuffle=False)` takes the same steps η/√t and has its default ℓ2 penalty where
-rue projects onto a ball.
-
-| what | measured | wanted |
-|---|---|---|
-{table}
-"""
