@@ -14,9 +14,11 @@ import references
 import rue
 from conftest import many
 from rue._jit import Kernel
-from rue.regret.bounds import Bound, bounds, perceptron_bound, separable_bound, trace
+from rue.regret.bounds import bounds
 from rue.regret.facts import reach
-from rue.regret.statement import Assumption
+from rue.regret.perceptron import perceptron_bound, separable_bound
+from rue.regret.statement import Assumption, Bound
+from rue.regret.trace import trace
 
 U = 2.0
 D = 3  # features
@@ -332,6 +334,7 @@ def require_certified(make, X, y, weights=None):
     return met
 
 
+@pytest.mark.soak
 @each
 def test_d1_is_below_every_bound_whose_assumptions_are_met(make):
     met = set()
@@ -345,6 +348,7 @@ def test_d1_is_below_every_bound_whose_assumptions_are_met(make):
     assert met == {(bound.theorem, bound.form) for bound in bounds(made)}  # each was met somewhere
 
 
+@pytest.mark.soak
 @each
 def test_d1_is_below_the_bounds_when_labels_are_chosen_against_the_learner(make):
     if task(make()) == "count":
@@ -358,6 +362,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.soak
 @each
 @settings(max_examples=many(25, 1000))
 @given(examples=rows)
@@ -388,6 +393,7 @@ def best(loss, K, Z, y, alpha, lambda_=0.0):
     return float(problem.solve(solver=cp.CLARABEL))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "absolute", "square"])
 @pytest.mark.parametrize("K", [rue.Ball(U), rue.Box(-0.5, 1)], ids=["ball", "box"])
 @pytest.mark.parametrize("step", ["theory", "fixed:0.05", "adaptive", "strong:1"])
@@ -422,6 +428,7 @@ STRONG = {
 }
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("make", "loss"), STRONG.values(), ids=STRONG)
 def test_d2_is_below_d1_and_b8_and_above_the_true_regret(make, loss):
     above = 0
@@ -652,6 +659,7 @@ def conic_mistakes(Z, y):
     return lowest
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(many(6, 60)))
 def test_b1_is_minimised_over_u(seed):
     rng = np.random.default_rng(seed)
@@ -668,6 +676,7 @@ def test_b1_is_minimised_over_u(seed):
     assert perceptron_bound(sparse.csr_matrix(X), y, intercept=seed % 2).value == bound.value
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(many(6, 60)))
 def test_b2_finds_the_widest_margin(seed):
     rng = np.random.default_rng(seed)
@@ -685,6 +694,7 @@ def test_b2_finds_the_widest_margin(seed):
     assert b2.holds
 
 
+@pytest.mark.soak
 def test_mistakes_are_counted_below_b1_whatever_the_stream():
     for seed in range(many(12, 300)):
         X, y = stream(seed, "classify") if seed % 3 else hostile(rue.Perceptron, seed)
@@ -798,6 +808,7 @@ def test_no_rounds_and_one_round(rows):
     for make in learners:
         made = trace(make(), X, y)
         assert rows == made.T
+        assert {b.theorem for b in bounds(made)} == {b.theorem for b in bounds(trace(make(), np.ones((2, D)), [1, 1]))}
         for bound in bounds(made, regret=0.0):
             assert bound.value >= 0.0
             assert bound.holds is not False

@@ -72,7 +72,7 @@ def within(mixed):
 @pytest.mark.soak
 @each
 def test_the_price_is_never_exceeded(way):
-    for seed in range(many(60, 3000)):
+    for seed in range(many(60, 1000)):
         P, y, rng = random_stream(way, seed)
         within(mixed_by(way, P, y))
         weights = rng.choice([0.0, 0.3, 1.0, 5.0], size=y.size)
@@ -108,7 +108,7 @@ SPENT = {
 def test_an_adversary_that_climbs_does_not_exceed_the_price(way):
     """Hill climbing over all predictions and labels of short streams of 2 and 3 columns."""
     rng, (low, high), best = np.random.default_rng(0), way[2], 0.0
-    for attempt in range(many(10, 100)):
+    for attempt in range(many(10, 40)):
         T, K = int(rng.integers(1, 9)), 2 + attempt % 2
         P, y, value = rng.choice([low, high], size=(T, K)), labels_for(way, rng, T), -math.inf
         for _ in range(many(300, 1000)):

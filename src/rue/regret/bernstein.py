@@ -36,7 +36,7 @@ def deviation(V: Any, delta: float) -> Any:
     V = np.asarray(V, dtype=np.float64)
     S = np.empty(V.shape)
     flat, out, wanted = V.reshape(-1), S.reshape(-1), -math.log(delta)
-    for begin in range(0, flat.size, 4096):  # so many that 40 terms of each stay in the cache
+    for begin in range(0, flat.size, 4096):  # 40 numbers each: a million at once would take gigabytes
         fixed = _LOG_PI - _PSI * flat[begin : begin + 4096, None]
         s = np.min((wanted - fixed) / _LAMBDA, axis=1)
         for _ in range(60):

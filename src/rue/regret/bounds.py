@@ -1,6 +1,7 @@
 """Upper bounds on regret and mistakes (THEORY section 4, B1 to B10), each checked against the run it speaks of.
 
 >>> import rue
+>>> from rue.regret.trace import trace
 >>> X, y = rue.census()
 >>> run = rue.learn(X, y, learner=rue.OGD("hinge", "ball:10"))
 >>> for bound in bounds(trace(run, X, y)):
@@ -23,12 +24,12 @@ from rue.learners.adaptive import Diagonal
 from rue.learners.leader import Leader
 from rue.losses import Square
 from rue.regret.facts import Facts, reach
-from rue.regret.perceptron import mistake_bound, perceptron_bound, separable_bound, separation_bound
+from rue.regret.perceptron import mistake_bound, separation_bound
 from rue.regret.statement import ROUNDING, Assumption, Bound, at_most
-from rue.regret.trace import Trace, is_perceptron, trace
+from rue.regret.trace import Trace, is_perceptron
 from rue.steps import Adaptive, Derived, Fixed, Horizon, Sqrt, Strong, Theory
 
-__all__ = ["Assumption", "Bound", "Trace", "bounds", "perceptron_bound", "separable_bound", "trace"]
+__all__ = ["bounds"]
 
 
 def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = None) -> list[Bound]:
@@ -206,7 +207,7 @@ def _tuned_root(facts: Facts) -> list[Bound]:
 def _strong(facts: Facts) -> list[Bound]:
     """B8 where the rounds are as strongly convex as the step takes them to be, else B7."""
     trace, sigma = facts.trace, float(facts.trace.step.sigma)
-    curved = float((trace.sigmas / trace.alphas).min(initial=sigma if not trace.T else math.inf))
+    curved = float((trace.sigmas / trace.alphas).min()) if trace.T else trace.lambda_
     enough = at_most(sigma, curved)
     if enough or trace.lambda_ > 0.0:
         convex = Assumption("σ", sigma, curved, enough)
