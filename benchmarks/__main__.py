@@ -56,8 +56,8 @@ The sparse stream is generated to be like RCV1 (200,000 rows, 47,236 columns, Zi
 
 ## Regret
 
-D1 is measured on the sparse stream above, in the compiled loop. *Hindsight* is `best_in_hindsight` on a9a (48,842 × 123),
-in units of one pass of OGD over it. Witnesses are those of `rue.learn(X, y, witnesses=[5, 20])` with the default
+D1 is measured on the sparse stream above, in the compiled loop. *Hindsight* is `best_in_hindsight` on a9a (48,842
+rows), in units of one pass of OGD over it. Witnesses are those of `rue.learn(X, y, witnesses=[5, 20])` with the default
 learner, in units of each feature's largest magnitude: the share of the distance between D1 alone and the true regret
 that they close depends on the learner, for the better it certifies itself, the less there is left to close.
 

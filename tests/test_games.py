@@ -514,7 +514,8 @@ def test_regret_intervals_of_examples_hold_the_truth(loss):
     assert game.loss_of(u.value) == pytest.approx(best, abs=1e-4)
     assert np.allclose(game.predictions, np.einsum("td,td->t", X, game.points), atol=1e-12)
     A, S = game.products.sum(), game.gradients.sum(axis=0)
-    assert game.regret_interval[1] == pytest.approx(min(A + 2 * np.linalg.norm(S), game.loss), rel=1e-9)  # D1
+    assert high - low <= 1e-5 * (1 + high)
+    assert game.regret_interval[1] <= A + 2 * np.linalg.norm(S)  # D1
     assert (game.mistakes is None) == (loss in ("absolute", "square", "huber"))
 
 
@@ -525,7 +526,7 @@ def test_a_game_of_examples_is_a_run():
     assert np.array_equal(run.predictions, game.predictions)
     assert game.loss == pytest.approx(run.loss, rel=1e-12)
     assert game.mistakes == run.mistakes
-    assert game.regret_interval[1] == pytest.approx(run.certificate().regret_at_most, rel=1e-9)
+    assert game.regret_interval[1] <= run.certificate().regret_at_most
 
 
 @settings(max_examples=many(25, 1000))
@@ -648,7 +649,7 @@ def test_a_game_reads_as_a_paragraph():
     assert str(play("perceptron", "margin:4")) == (
         "Perceptron against MarginAdversary(n=4, d=4), 4 rounds in Reals(): it lost 0 and the best point in hindsight "
         "0, a regret of +0. It made 4 mistakes. C1: any deterministic learner makes at least 4 mistakes here, though a "
-        "unit vector separates the data with margin 1/√4."
+        "unit vector separates the data with margin 1/√4. B1 allows its mistakes at most 4."
     )
     assert " between " in str(play(rue.OGD("hinge", "ball:1"), "stochastic", 10))
 
@@ -762,3 +763,14 @@ def test_a_game_refuses_what_was_not_played():
             game.regret_at(t)
     with pytest.raises(rue.DataError, match="2 coordinates, but the game was played in 1"):
         game.loss_of([1.0, 2.0])
+
+
+def test_the_orthogonal_adversary_holds_descent_between_its_bounds():
+    for step in ("theory", "adaptive", "sqrt:0.7"):
+        game = play(rue.OGD(domain="ball:2", step=step), "orthogonal:4", 400)
+        allowed = [bound for bound in game.bounds if bound.met]
+        assert allowed
+        assert all(bound.holds for bound in allowed)
+        assert 2.0 * np.sqrt(400) * (1 - 1e-12) <= game.regret <= min(bound.value for bound in allowed)
+    unsaid = play(rue.SVM(0.1), "margin:9")
+    assert all(bound.observed is None for bound in unsaid.bounds)

@@ -76,6 +76,7 @@ from rue.regret import (
     Evidence,
     Mixed,
     RiskBound,
+    Trace,
     best_in_hindsight,
     bounds,
     certify,
@@ -89,6 +90,7 @@ from rue.regret import (
     risk_in_expectation,
     risk_of_ogd,
     risk_of_svm,
+    separable_bound,
     trace,
 )
 from rue.steps import Adaptive, Fixed, Horizon, Sequence, Sqrt, Step, Strong, Theory
@@ -172,6 +174,7 @@ __all__ = [
     "Stochastic",
     "Strong",
     "Theory",
+    "Trace",
     "Uniform",
     "UnknownName",
     "Vector",
@@ -198,5 +201,6 @@ __all__ = [
     "risk_in_expectation",
     "risk_of_ogd",
     "risk_of_svm",
+    "separable_bound",
     "trace",
 ]

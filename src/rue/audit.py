@@ -14,12 +14,14 @@ from rue.learners import Learner
 from rue.learning import Run, learn
 from rue.losses import Hinge, Logistic, SquaredHinge
 from rue.registry import make
-from rue.regret.bounds import Bound, Trace, bounds, trace
+from rue.regret.bounds import bounds
 from rue.regret.certificate import Certificate, require_domain
 from rue.regret.comparator import Comparator, best_in_hindsight
 from rue.regret.evidence import Evidence, open_evidence
 from rue.regret.ranges import loss_range
 from rue.regret.risk import RiskBound, risk_always, risk_at_end
+from rue.regret.statement import Bound
+from rue.regret.trace import Trace, trace
 from rue.streams import Block, blocks
 
 __all__ = ["Audit", "Check", "audit"]

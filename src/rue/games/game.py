@@ -14,6 +14,7 @@ from rue.errors import DataError
 from rue.games.opponents import ExampleRound, Forced, LinearRound, Opponent, Round
 from rue.learners import Learner
 from rue.losses import Linear, Loss, Square
+from rue.regret import Bound, best_in_hindsight, bounds, trace
 
 __all__ = ["Game", "exact_support"]
 
@@ -112,19 +113,25 @@ class Game:
     def comparator_loss(self) -> tuple[float, float]:
         """inf over K of Σ ℓ_t(u): an interval, a single number twice where there is a closed form.
 
-        Otherwise from below by D1, Σℓ_t − A − h_K(−S), and from above by the best of a few points of K.
+        Otherwise by `best_in_hindsight` where rounds are examples; else from below by D1, Σℓ_t − A − h_K(−S), and from
+        above by the best of a few points of K.
         """
         best = float(self.best_losses[-1])
         if not math.isnan(best):
             return best, best
+        if self.loss_named is not None:
+            return best_in_hindsight(
+                self._features(), self.labels, loss=self.loss_named, domain=self.domain, intercept=False
+            ).interval
         A, S = float(self.products.sum()), self.gradients.sum(axis=0)
         low = self.loss - A - self.domain.support(-S)
         if math.isnan(low):
             low = -math.inf
-        if self.loss_named is not None and self.loss_named.nonnegative:
-            low = max(low, 0.0)
         high = min(self.loss_of(u) for u in self._candidates())
         return min(low, high), high
+
+    def _features(self) -> Any:
+        return np.array([part.x for part in self.rounds])
 
     def _candidates(self) -> list[Any]:
         """Points of K that may do well: played, means of those, far against Σg_t, and multiples of the witness."""
@@ -191,6 +198,19 @@ class Game:
         above, below = seen >= claim.value - room, seen <= claim.value + room
         return {"at least": above, "at most": below, "exactly": above and below}[claim.relation]
 
+    @functools.cached_property
+    def bounds(self) -> list[Bound]:
+        """What the theorems B1 to B10 allow the learner, each with its assumptions checked on this game.
+
+        Those of a regularised learner speak of regularised rounds, so they are not compared with the game's regret.
+        """
+        fresh = Learner(self.learner.algorithm, intercept=False, d=self.points.shape[1])
+        if self.loss_named is not None:
+            seen = trace(fresh, self._features(), self.labels)
+        else:
+            seen = trace(fresh, self.gradients, np.ones(self.T))  # a subgradient moves the point as a linear loss does
+        return bounds(seen, regret=None if seen.lambda_ else self.regret_interval[1])
+
     def __str__(self) -> str:
         low, high = self.comparator_loss
         said = [f"{self.learner.algorithm.name} against {self.opponent!r}, {self.T:,} rounds in {self.domain!r}:"]
@@ -206,6 +226,12 @@ class Game:
             said.append(f"It made {self.mistakes:,} mistakes.")
         if self.forced is not None:
             said.append(f"{self.forced.theorem}: {self.forced.words}.")
+        allowed = min(
+            (bound for bound in self.bounds if bound.holds is not None), key=lambda bound: bound.value, default=None
+        )
+        if allowed is not None:
+            about = "its mistakes" if allowed.theorem in ("B1", "B2") else "its regret"
+            said.append(f"{allowed.theorem} allows {about} at most {allowed.value:,.4g}.")
         return " ".join(said)
 
     def __repr__(self) -> str:

@@ -1,11 +1,12 @@
 """Regret: what a run can prove about itself, what was best in hindsight, and what the theorems promise."""
 
-from rue.regret.bounds import Assumption, Bound, bounds, perceptron_bound, trace
+from rue.regret.bounds import bounds
 from rue.regret.certificate import Certificate
 from rue.regret.certifying import certify
 from rue.regret.comparator import Comparator, best_in_hindsight, hindsight_path
 from rue.regret.evidence import Evidence
 from rue.regret.experts import Mixed, mix
+from rue.regret.perceptron import perceptron_bound, separable_bound
 from rue.regret.ranges import loss_range
 from rue.regret.risk import (
     RiskBound,
@@ -16,6 +17,8 @@ from rue.regret.risk import (
     risk_of_ogd,
     risk_of_svm,
 )
+from rue.regret.statement import Assumption, Bound
+from rue.regret.trace import Trace, trace
 
 __all__ = [
     "Assumption",
@@ -25,6 +28,7 @@ __all__ = [
     "Evidence",
     "Mixed",
     "RiskBound",
+    "Trace",
     "best_in_hindsight",
     "bounds",
     "certify",
@@ -38,5 +42,6 @@ __all__ = [
     "risk_in_expectation",
     "risk_of_ogd",
     "risk_of_svm",
+    "separable_bound",
     "trace",
 ]
