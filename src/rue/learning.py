@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,15 @@ from rue import ledger as accounts
 from rue._jit import kernel
 from rue.domains import Ball
 from rue.errors import BadExample, DataError, SettingsError
-from rue.learners import AdaGrad, Learner
+from rue.learners import Learner
 from rue.ledger import Ledger
+from rue.passes import Pass
 from rue.registry import make
 from rue.regret.certificate import Certificate, require_domain
-from rue.regret.evidence import Evidence, open_evidence
-from rue.streams import Block, Labels, blocks
+from rue.regret.evidence import Evidence
+from rue.streams import Labels, blocks
 
-__all__ = ["Run", "default_learner", "learn"]
+__all__ = ["Run", "learn"]
 
 
 @kernel
@@ -115,11 +115,6 @@ class Run:
         return f"Run(examples={self.examples}, risk={self.risk:.6g}{wrong}, learner={self.learner!r})"
 
 
-def default_learner(task: str) -> Learner:
-    """The learner for a task when none is named: AdaGrad on features divided by their largest magnitude."""
-    return AdaGrad("logistic" if task == "classify" else "square", rate=0.5, beta=1.0, scale="largest")
-
-
 def learn(
     X: Any,
     y: Any = None,
@@ -145,54 +140,24 @@ def learn(
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
     10473
     """
-    if bad not in ("stop", "skip"):
-        raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
-    given = None if learner is None else make("learner", learner)
-    if given is not None and not isinstance(given, Learner):
-        raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
-    given = None if given is None else given.copy()
-    learnt: Learner | None = given
-    labels: Labels | None = None
-    evidence: Evidence | None = None
-    kept = {"units": units, "witnesses": witnesses, "curvature": curvature}
+    going = Pass(learner, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
     parts: list[tuple[Any, Any, Any]] = []
-    skipped, before, seconds = 0, 0, 0.0
+    before = 0
     for block in blocks(X, y, weights):
-        if labels is None:
-            labels = Labels.of(block.y if y is None else y, "auto" if given is None else given.loss.task)
-        if learnt is None:
-            learnt = default_learner(labels.task)
-        labels, said = labels.extended(block.y), block.y
-        if said is None:
-            raise DataError("a block has no labels: every block of a stream needs y.")
-        block = Block(block.X, labels.encode(said), block.weights)
-        learnt.widen(block)
-        if evidence is None:
-            lambda_ = float(getattr(learnt.algorithm, "lambda_", 0.0))
-            evidence = open_evidence(learnt.loss, lambda_=lambda_, **kept)
-            evidence.penalty = -learnt.penalty  # of rounds before this run
-        evidence.widen(learnt.coordinates)
-        out, begin = np.empty(len(block)), 0
-        started = time.perf_counter()
-        while begin < len(block):
-            begin, why = learnt.run_block(block, evidence.ledger, out, begin)
-            if why and labels.task == "classify" and np.isnan(block.y[begin]):
-                why = labels.complaint(said[begin])
-            if why and bad == "stop":
-                raise BadExample(before + begin, why)
-            if why:
-                out[begin] = np.nan
-                skipped, begin = skipped + 1, begin + 1
-        seconds += time.perf_counter() - started
-        evidence.watch(block, out, learnt.intercept)
-        parts.append((out, block.y, block.weights))
+        going.begin(block.y if y is None else y)
+        try:
+            out = going.learn(block)
+        except BadExample as bad_one:
+            raise BadExample(before + bad_one.row, bad_one.why) from None
+        assert going.labels is not None
+        parts.append((out, going.labels.encode(block.y), block.weights))
         before += len(block)
-    if labels is None or learnt is None or evidence is None:
+    if going.labels is None or going.evidence is None:
         raise DataError("there are no examples to learn.")
     p, signs = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     column = None
     if any(part[2] is not None for part in parts):
         column = np.concatenate([np.ones(len(part[0])) if part[2] is None else part[2] for part in parts])
-    evidence.penalty += learnt.penalty
-    refused = int(np.isnan(p).sum()) - skipped
-    return Run(learnt, labels, p, signs, column, evidence, refused, skipped, seconds)
+    return Run(
+        going.learner, going.labels, p, signs, column, going.evidence, going.refused, going.skipped, going.seconds
+    )

@@ -1,0 +1,131 @@
+"""What no learning at all would have lost: the best constant, and saying the last label again.
+
+A report shows both beside the learner's loss: on an autocorrelated stream a low error is no achievement.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rue._jit import kernel
+from rue.losses import Loss, Poisson, Square
+
+__all__ = ["Baselines"]
+
+MOST = 65_536
+"""How many distinct labels are kept; when there are more, they lose their last binary digits, four at a time."""
+
+# Of the labels so far: the weight of those below and above 0 (of two classes), of the first one, of those that repeat
+# the last one and of the others; for numbers Σ weight·ℓ(y_{t−1}, y_t), Σ weight, the mean, Σ weight·(y − mean)²; and
+# the last label.
+NEGATIVE, POSITIVE, FIRST, SAME, OTHER, REPEATED, MASS, MEAN, SPREAD, LAST = range(10)
+
+
+@kernel
+def _enter(loss: Any, classes: Any, sums: Any, y: Any, weights: Any, predictions: Any) -> None:
+    """The labels of the examples that were scored, one after the other, so that blocks do not matter."""
+    for i in range(y.size):
+        weight = weights[i] if weights.size > 0 else 1.0
+        if math.isnan(predictions[i]) or not weight > 0.0:
+            continue
+        last, sums[LAST] = sums[LAST], y[i]
+        sums[MASS] += weight
+        if classes:
+            sums[POSITIVE if y[i] > 0.0 else NEGATIVE] += weight
+            sums[FIRST if math.isnan(last) else SAME if y[i] == last else OTHER] += weight
+        else:
+            sums[REPEATED] += weight * loss.value(0.0 if math.isnan(last) else last, y[i])
+            away = y[i] - sums[MEAN]
+            sums[MEAN] += away * weight / sums[MASS]
+            sums[SPREAD] += weight * away * (y[i] - sums[MEAN])
+
+
+@kernel
+def _total(loss: Any, c: Any, y: Any, weights: Any) -> Any:
+    """Σ weight·ℓ(c, y)."""
+    total = 0.0
+    for i in range(y.size):
+        total += weights[i] * loss.value(c, y[i])
+    return total
+
+
+@dataclasses.dataclass
+class Baselines:
+    """Sums over the labels of a stream, in the order they came."""
+
+    sums: Any = dataclasses.field(default_factory=lambda: np.array([0.0] * LAST + [math.nan]))
+    values: Any = dataclasses.field(default_factory=lambda: np.empty(0))
+    """For losses whose best constant is no mean: distinct labels, cut to `digits` binary digits if there are many."""
+    masses: Any = dataclasses.field(default_factory=lambda: np.empty(0))
+    """The weight of each."""
+    digits: int = 53
+
+    def enter(self, loss: Loss, y: Any, weights: Any, predictions: Any) -> None:
+        """Some consecutive labels as the loss takes them; those without a prediction are left out."""
+        _enter(loss, loss.task == "classify", self.sums, y, weights, predictions)
+        if loss.task != "classify" and not isinstance(loss, Square | Poisson):
+            scored = np.isfinite(predictions) & (weights > 0.0 if weights.size else True)
+            masses = weights[scored] if weights.size else np.ones(int(scored.sum()))
+            self._merge(np.concatenate([self.values, y[scored]]), np.concatenate([self.masses, masses]))
+            while self.values.size > MOST:
+                self.digits -= 4
+                self._merge(self.values, self.masses)
+
+    def _merge(self, values: Any, masses: Any) -> None:
+        if self.digits < 53:
+            mantissas, exponents = np.frexp(values)
+            values = np.ldexp(np.trunc(np.ldexp(mantissas, self.digits)), exponents - self.digits)
+        self.values, where = np.unique(values, return_inverse=True)
+        self.masses = np.zeros(self.values.size)
+        np.add.at(self.masses, where, masses)
+
+    def best_constant(self, loss: Loss) -> float:
+        """min over c of Σ weight·ℓ(c, y_t)."""
+        sums = self.sums
+        if not sums[MASS] > 0.0:
+            return 0.0
+        if loss.task == "classify":
+            return self._classes(loss, sums[[NEGATIVE, POSITIVE]], -64.0)
+        if isinstance(loss, Square):
+            return float(sums[SPREAD])
+        if isinstance(loss, Poisson):  # Σ w(e^c − y c), at c = ln of the mean
+            mean = float(sums[MEAN])
+            return float(sums[MASS]) * (mean - mean * math.log(mean)) if mean > 0.0 else 0.0
+        return _least(
+            lambda c: float(_total(loss, c, self.values, self.masses)), float(self.values[0]), float(self.values[-1])
+        )
+
+    def no_change(self, loss: Loss) -> float:
+        """What saying the last label again loses; of two classes always as confidently, as is best in hindsight."""
+        if loss.task != "classify":
+            return float(self.sums[REPEATED])
+        first = float(self.sums[FIRST]) * loss.value(0.0, 1.0)
+        return first + self._classes(loss, self.sums[[OTHER, SAME]], 0.0)
+
+    def _classes(self, loss: Loss, masses: Any, low: float) -> float:
+        signs = np.array([-1.0, 1.0])
+        return _least(lambda c: float(_total(loss, c, signs, np.ascontiguousarray(masses))), low, 64.0)
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    """The least value of a convex function between two ends, by golden sections."""
+    ratio = 0.5 * (math.sqrt(5.0) - 1.0)
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = function(a), function(b)
+    best = min(function(low), function(high), at_a, at_b)
+    for _ in range(100):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = function(a)
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = function(b)
+        best = min(best, at_a, at_b)
+    return best

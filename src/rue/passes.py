@@ -1,0 +1,121 @@
+"""`Pass`: a learner on its way through a stream, which may stop at any moment and leaves a true account."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue.baselines import Baselines
+from rue.errors import BadExample, DataError, SettingsError
+from rue.learners import AdaGrad, Learner
+from rue.registry import make
+from rue.regret.evidence import Evidence, open_evidence
+from rue.streams import Block, Labels
+
+__all__ = ["Pass", "default_learner"]
+
+
+def default_learner(task: str, **settings: Any) -> Learner:
+    """The learner for a task when none is named: AdaGrad on features divided by their largest magnitude."""
+    settings.setdefault("loss", "logistic" if task == "classify" else "square")
+    return AdaGrad(rate=0.5, beta=1.0, scale="largest", **settings)
+
+
+class Pass:
+    """Blocks go in, the predictions made before each update come out; the accounts grow example by example.
+
+    A learner given is copied, never changed; without one, the first labels decide. An unusable example stops the pass
+    with `BadExample`, those before it learnt; with bad="skip" it is passed over and counted.
+    """
+
+    def __init__(
+        self,
+        learner: Learner | str | None = None,
+        *,
+        task: str = "auto",
+        bad: str = "stop",
+        units: str = "raw",
+        witnesses: Any = None,
+        curvature: bool = False,
+        intercept: bool = True,
+    ) -> None:
+        if bad not in ("stop", "skip"):
+            raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
+        given = None if learner is None else make("learner", learner)
+        if given is not None and not isinstance(given, Learner):
+            raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+        self.learner: Any = None if given is None else given.copy()
+        self.labels: Labels | None = None
+        self.evidence: Evidence | None = None
+        self.baselines = Baselines()
+        self.bad, self.task, self.intercept = bad, task, intercept
+        self.skipped = 0
+        """Unusable examples passed over."""
+        self.refused = 0
+        """Examples whose prediction, loss or step was not finite: neither scored nor learnt."""
+        self.seconds = 0.0
+        """Time spent in the learning loop."""
+        self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature}
+        self._penalty = 0.0
+
+    @property
+    def examples(self) -> int:
+        """How many examples were scored and learnt."""
+        return 0 if self.evidence is None else int(self.evidence.ledger.sums[accounts.EXAMPLES])
+
+    def go_on(self, learner: Learner, evidence: Evidence, labels: Labels) -> None:
+        """Start from where another pass stopped."""
+        self.learner, self.evidence, self.labels = learner, evidence, labels
+        self._penalty = learner.penalty - evidence.penalty
+
+    def begin(self, y: Any) -> None:
+        """Settle the task, and with it the learner, by some labels; the first block does it otherwise."""
+        if self.labels is None:
+            self.labels = Labels.of(y, self.task if self.learner is None else self.learner.loss.task)
+        if self.learner is None:
+            self.learner = default_learner(self.labels.task, intercept=self.intercept)
+
+    def learn(self, block: Block) -> Any:
+        """Learn a block: the predictions, NaN for an example that was refused or skipped."""
+        said = block.y
+        if said is None:
+            raise DataError("a block has no labels: every block of a stream needs y.")
+        self.begin(said)
+        assert self.labels is not None
+        self.labels = self.labels.extended(said)
+        block = Block(block.X, self.labels.encode(said), block.weights)
+        self.learner.widen(block)
+        if self.evidence is None:
+            lambda_ = float(getattr(self.learner.algorithm, "lambda_", 0.0))
+            self.evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._kept)
+            self._penalty = self.learner.penalty  # of rounds before this pass
+        self.evidence.widen(self.learner.coordinates)
+        out, begin, skipped, stopped = np.empty(len(block)), 0, 0, ""
+        started = time.perf_counter()
+        while begin < len(block) and not stopped:
+            begin, why = self.learner.run_block(block, self.evidence.ledger, out, begin)
+            if why and self.labels.task == "classify" and np.isnan(block.y[begin]):
+                why = self.labels.complaint(said[begin])
+            if why and self.bad == "stop":
+                out[begin:], stopped = np.nan, why
+            elif why:
+                out[begin] = np.nan
+                skipped, begin = skipped + 1, begin + 1
+        self.seconds += time.perf_counter() - started
+        self._account(block, out, begin, skipped)
+        if stopped:
+            raise BadExample(begin, stopped)
+        return out
+
+    def _account(self, block: Block, out: Any, end: int, skipped: int) -> None:
+        """Everything kept beside the ledger: rows up to `end`."""
+        assert self.evidence is not None
+        self.evidence.watch(block, out, self.learner.intercept)
+        self.evidence.penalty = self.learner.penalty - self._penalty
+        scored = np.isfinite(out)
+        self.skipped += skipped
+        self.refused += end - int(scored.sum()) - skipped
+        self.baselines.enter(self.learner.loss, block.y, block.column_of_weights(), out)
