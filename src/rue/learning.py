@@ -145,10 +145,9 @@ def learn(
     before = 0
     for block in blocks(X, y, weights):
         going.begin(block.y if y is None else y)
-        try:
-            out = going.learn(block)
-        except BadExample as bad_one:
-            raise BadExample(before + bad_one.row, bad_one.why) from None
+        out = going.learn(block)
+        if going.stopped is not None:
+            raise BadExample(before + going.stopped.row, going.stopped.why)
         assert going.labels is not None
         parts.append((out, going.labels.encode(block.y), block.weights))
         before += len(block)

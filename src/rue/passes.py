@@ -27,8 +27,8 @@ def default_learner(task: str, **settings: Any) -> Learner:
 class Pass:
     """Blocks go in, the predictions made before each update come out; the accounts grow example by example.
 
-    A learner given is copied, never changed; without one, the first labels decide. An unusable example stops the pass
-    with `BadExample`, those before it learnt; with bad="skip" it is passed over and counted.
+    A learner given is copied, never changed; without one, the first labels decide. An unusable example stops the pass,
+    those before it learnt; with bad="skip" it is passed over and counted.
     """
 
     def __init__(
@@ -58,6 +58,8 @@ class Pass:
         """Examples whose prediction, loss or step was not finite: neither scored nor learnt."""
         self.seconds = 0.0
         """Time spent in the learning loop."""
+        self.stopped: BadExample | None = None
+        """The example that stopped it, counted in its block."""
         self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature}
         self._penalty = 0.0
 
@@ -79,7 +81,10 @@ class Pass:
             self.learner = default_learner(self.labels.task, intercept=self.intercept)
 
     def learn(self, block: Block) -> Any:
-        """Learn a block: the predictions, NaN for an example that was refused or skipped."""
+        """Learn a block: the predictions, NaN for an example that was refused or skipped.
+
+        If an example stops the pass, `stopped` says which and why, and the predictions are of those before it.
+        """
         said = block.y
         if said is None:
             raise DataError("a block has no labels: every block of a stream needs y.")
@@ -107,7 +112,8 @@ class Pass:
         self.seconds += time.perf_counter() - started
         self._account(block, out, begin, skipped)
         if stopped:
-            raise BadExample(begin, stopped)
+            self.stopped = BadExample(begin, stopped)
+            return out[:begin]
         return out
 
     def _account(self, block: Block, out: Any, end: int, skipped: int) -> None:

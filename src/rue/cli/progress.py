@@ -1,0 +1,83 @@
+"""Progress on stderr: one line that rewrites itself on a terminal, elsewhere a row at 1, 2, 4, 8, … examples."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from rue import ledger as accounts
+from rue.passes import Pass
+from rue.report import certificate_of
+
+__all__ = ["Progress"]
+
+_HEAD = f"{'examples':>12} {'risk':>11} {'since last':>11} {'regret at most':>15} {'seconds':>8}"
+
+
+class Progress:
+    """What has been learnt so far; silent if told so."""
+
+    def __init__(self, quiet: bool, radius: float | None, size: int | None, to: TextIO | None = None) -> None:
+        self.quiet, self.radius, self.size = quiet, radius, size
+        self.to = sys.stderr if to is None else to
+        self.live = not quiet and self.to.isatty()
+        self.started = time.monotonic()
+        self.next, self.drawn = 1, 0.0
+        self.before = (0.0, 0.0)
+        if not quiet and not self.live:
+            print(_HEAD, file=self.to, flush=True)
+
+    def update(self, going: Pass, share: float | None) -> None:
+        """After a block; `share` is how much of the data has been read, if that is known."""
+        if self.quiet or going.evidence is None:
+            return
+        if self.live:
+            if time.monotonic() - self.drawn > 0.1:
+                self.drawn = time.monotonic()
+                print(f"\r\x1b[K{self._now(going, share)}", end="", file=self.to, flush=True)
+        elif going.examples >= self.next:
+            while self.next <= going.examples:
+                self.next *= 2
+            self._row(going)
+
+    def done(self, going: Pass) -> None:
+        """The last row."""
+        if self.quiet or going.evidence is None:
+            return
+        if self.live:
+            print("\r\x1b[K", end="", file=self.to, flush=True)
+        else:
+            self._row(going)
+
+    def _row(self, going: Pass) -> None:
+        assert going.evidence is not None
+        sums = going.evidence.ledger.sums
+        loss, mass = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT])
+        since = (loss - self.before[0]) / (mass - self.before[1]) if mass > self.before[1] else float("nan")
+        self.before = loss, mass
+        certificate = certificate_of(going, self.radius)
+        regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
+        seconds = time.monotonic() - self.started
+        risk = loss / mass if mass else float("nan")
+        print(
+            f"{going.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}", file=self.to, flush=True
+        )
+
+    def _now(self, going: Pass, share: float | None) -> str:
+        assert going.evidence is not None
+        sums = going.evidence.ledger.sums
+        seconds = time.monotonic() - self.started
+        mass = float(sums[accounts.WEIGHT])
+        risk = float(sums[accounts.LOSS]) / mass if mass else float("nan")
+        said = [
+            f"{going.examples:,} examples",
+            f"{going.examples / max(seconds, 1e-9):,.0f} a second",
+            f"risk {risk:.5f}",
+        ]
+        certificate = certificate_of(going, self.radius)
+        if certificate is not None and certificate.radius is not None:
+            said.append(f"regret ≤ {certificate.regret_at_most:+,.0f} at norm {certificate.radius:.3g}")
+        if share:
+            said.append(f"{share:.0%}, {seconds * (1 / share - 1):.0f} s left")
+        return "  ".join(said)

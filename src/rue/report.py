@@ -1,0 +1,200 @@
+"""What a person or a program reads of a pass: one dictionary (DESIGN 6.2, stable) and one page."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue.audit import Audit
+from rue.domains import Ball
+from rue.passes import Pass
+from rue.regret.certificate import Certificate
+from rue.regret.statement import Bound
+
+__all__ = ["certificate_of", "page", "report"]
+
+
+def certificate_of(going: Pass, radius: float | None = None) -> Certificate | None:
+    """Against the ball of `radius`; else the learner's own domain; else the ball as large as its point."""
+    learner, evidence = going.learner, going.evidence
+    if evidence is None or not going.examples:
+        return None
+    scales = learner.scales
+    units = "raw" if scales is None else "largest"
+    if radius is not None:
+        K: Any = Ball(radius)
+    elif learner.domain.bounded or evidence.lambda_ > 0.0:
+        K = learner.domain
+    else:
+        point = learner.point if scales is None else learner.point * scales[: learner.coordinates]
+        norm = float(np.linalg.norm(point))
+        K = Ball(norm if 0.0 < norm < math.inf else 1.0)
+    return evidence.certificate(K, units, scales, going.refused + going.skipped)
+
+
+def report(
+    going: Pass,
+    *,
+    radius: float | None = None,
+    audit: Audit | None = None,
+    read: float = 0.0,
+    total: float = 0.0,
+) -> dict[str, Any]:
+    """The report of a pass; numbers that do not exist are None."""
+    from rue import __version__
+
+    learner, evidence = going.learner, going.evidence
+    known = learner is not None and evidence is not None
+    sums = evidence.ledger.sums if evidence is not None else np.zeros(5)
+    loss, mass, examples = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT]), going.examples
+    classes = going.labels is not None and going.labels.task == "classify"
+    mistakes = int(sums[accounts.MISTAKES]) if classes else None
+    certificate = (audit.certificate if audit is not None else certificate_of(going, radius)) if known else None
+    said: dict[str, Any] = {
+        "rue": __version__,
+        "examples": examples,
+        "skipped": going.skipped,
+        "refused": going.refused,
+        "features": _in_use(going),
+        "loss_total": loss,
+        "risk": loss / mass if mass else None,
+        "mistakes": mistakes,
+        "error_rate": mistakes / examples if mistakes is not None and examples else None,
+        "best_constant": going.baselines.best_constant(learner.loss) if known else None,
+        "no_change": going.baselines.no_change(learner.loss) if known else None,
+        "learner": repr(learner) if known else None,
+        "loss": repr(learner.loss) if known else None,
+        "domain": repr(learner.domain) if known else None,
+        "step": learner.explain() if known else None,
+        "labels": _classes(going),
+        "certificate": None if certificate is None else _certificate(certificate),
+        "bound": None if audit is None or audit.bound is None else _bound(audit.bound),
+        "audit": None,
+        "seconds": {"read": read, "learn": going.seconds, "total": total},
+    }
+    if audit is not None:
+        said["audit"] = {
+            "comparator_loss": list(map(_number, audit.comparator_loss)),
+            "regret": list(map(_number, audit.regret)),
+            "passed": audit.passed,
+            "checks": [
+                {"name": check.name, "left": check.left, "right": check.right, "holds": check.holds}
+                for check in audit.checks
+            ],
+        }
+    return said
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _in_use(going: Pass) -> int:
+    """Features that have taken part: those with a weight, or with a part in the certificate."""
+    if going.evidence is None:
+        return 0
+    learner = going.learner
+    touched = going.evidence.ledger.S[: learner.coordinates] != 0.0
+    touched[: learner.coordinates] |= learner.point[: touched.size] != 0.0
+    if learner.scales is not None:
+        touched |= learner.scales[: touched.size] != 0.0
+    return int(np.count_nonzero(touched[int(learner.intercept) :]))
+
+
+def _classes(going: Pass) -> dict[str, Any] | None:
+    labels = going.labels
+    if labels is None or labels.task != "classify":
+        return None
+    return {"-1": labels.negative, "+1": labels.positive}
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    return {
+        "radius": certificate.radius,
+        "domain": repr(certificate.domain),
+        "regret_at_most": _number(certificate.regret_at_most),
+        "alone": _number(certificate.alone),
+        "comparator_loss_at_least": _number(certificate.comparator_loss_at_least),
+        "slope_times_prediction": _number(certificate.slope_times_prediction),
+        "slope_norm": _number(certificate.slope_norm),
+        "units": certificate.units,
+        "witnesses": certificate.witnesses,
+        "theorem": certificate.theorem,
+        "sentence": str(certificate),
+    }
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    return {
+        "theorem": bound.theorem,
+        "form": bound.form,
+        "value": _number(bound.value),
+        "holds": bound.holds,
+        "assumptions": [
+            {
+                "name": assumption.name,
+                "assumed": _plain(assumption.assumed),
+                "observed": _plain(assumption.observed),
+                "met": bool(assumption.met),
+            }
+            for assumption in bound.assumptions
+        ],
+        "words": bound.words,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str | bool | int):
+        return value
+    return _number(float(value))
+
+
+def page(said: dict[str, Any], stopped: str = "") -> str:
+    """The same for a person: a few lines, each a thing to act on."""
+    lines = []
+    if stopped:
+        lines += [stopped, ""]
+    apart = [f"{said[key]:,} {key}" for key in ("skipped", "refused") if said[key]]
+    lines.append(_row("examples", f"{said['examples']:,}" + (f" ({', '.join(apart)})" if apart else "")))
+    if not said["examples"]:
+        return "\n".join([*lines, "nothing was learnt."])
+    lines.append(_row("features", f"{said['features']:,}"))
+    lines.append(_row("learner", said["learner"]))
+    if said["labels"]:
+        lines.append(_row("classes", f"−1 is {said['labels']['-1']!r}, +1 is {said['labels']['+1']!r}"))
+    scale = said["risk"] / said["loss_total"] if said["loss_total"] else 0.0
+    constant, again = (said[key] * scale for key in ("best_constant", "no_change"))
+    beside = f"best constant {constant:.6g}, saying the last label again {again:.6g}"
+    lines.append(_row("risk", f"{said['risk']:.6g}, the mean loss before each update ({beside})"))
+    if said["mistakes"] is not None:
+        lines.append(_row("mistakes", f"{said['mistakes']:,}, or {said['error_rate']:.2%}"))
+    if said["certificate"]:
+        lines += ["", _wrap(said["certificate"]["sentence"])]
+    if said["audit"]:
+        low, high = said["audit"]["regret"]
+        shown = " and ".join("unbounded" if end is None else f"{end:+,.6g}" for end in (low, high))
+        lines += ["", f"regret       between {shown}"]
+    if said["bound"]:
+        lines.append(_wrap(f"{said['bound']['theorem']}: {said['bound']['words']}"))
+    if said["audit"]:
+        lines += [f"{'PASS' if check['holds'] else 'FAIL'}  {check['name']}" for check in said["audit"]["checks"]]
+    seconds = said["seconds"]
+    rate = said["examples"] / seconds["total"] if seconds["total"] else 0.0
+    lines += [
+        "",
+        f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name:12} {text}"
+
+
+def _wrap(text: str) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, 110))

@@ -1,0 +1,145 @@
+"""`Data`: files of any format as one stream of chunks, and what its features are called."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from rue.errors import DataError, SettingsError
+from rue.streams.base import Block
+from rue.streams.chunk import Chunk
+from rue.streams.files import MIB, Job, Place, Read, Source, format_of, open_bytes, read_ahead, text_pieces
+
+__all__ = ["Data"]
+
+NAMES = 65_536
+"""How many features are remembered by name."""
+
+
+@dataclasses.dataclass
+class Data:
+    """One stream made of files; for tables, the columns and what they mean."""
+
+    paths: tuple[str, ...]
+    told: str | None = None
+    """The format, where suffixes do not tell it."""
+    target: str | None = None
+    weight: str | None = None
+    drop: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    separator: str | None = None
+    bits: int = 20
+    columns: Any = None
+    """How the columns of a table become features, settled by the first file or by a model."""
+    names: dict[int, str] = dataclasses.field(default_factory=dict)
+    """Slot → name, of the first features that have one."""
+
+    def __post_init__(self) -> None:
+        if not self.paths:
+            raise SettingsError("name the data: one file or several, or - for a pipe.")
+        if "-" in self.paths and len(self.paths) > 1:
+            raise SettingsError("a pipe (-) cannot be one of several files.")
+        self.sources = [format_of(path, self.told) for path in self.paths]
+        formats = {source.format for source in self.sources}
+        if len(formats) > 1:
+            raise DataError(
+                f"the files are of different formats ({', '.join(sorted(formats))}): learn them one by one."
+            )
+        self.format = formats.pop()
+        if self.tabular and self.target is None and self.columns is None:
+            raise SettingsError("say which column to predict: --target NAME, or -1 for the last.")
+        if not self.tabular and (self.target or self.weight or self.drop or self.category or self.separator):
+            raise SettingsError(
+                f"--target, --weight, --drop, --category and --separator are for tables, not {self.format}."
+            )
+
+    @property
+    def tabular(self) -> bool:
+        return self.format in ("csv", "jsonl", "parquet", "ipc")
+
+    @property
+    def size(self) -> int | None:
+        """The bytes of all files together, if that tells how far reading has come."""
+        if any(source.path == "-" or source.packed for source in self.sources) or self.format in ("parquet", "ipc"):
+            return None
+        try:
+            return sum(os.path.getsize(path) for path in self.paths)
+        except OSError:
+            return None
+
+    def share(self, place: Place) -> float | None:
+        """How much has been read."""
+        if not self.size:
+            return None
+        return (sum(os.path.getsize(path) for path in self.paths[: place.file]) + place.offset) / self.size
+
+    def reads(
+        self, stop: threading.Event | None = None, after: Place | None = None, labelled: bool = True
+    ) -> Iterator[Read]:
+        """The chunks after a place, in order, parsed ahead."""
+        stop, after = stop or threading.Event(), after or Place()
+        for read in read_ahead(partial(self._jobs, after, labelled), stop):
+            for slot, name in read.chunk.names:
+                if len(self.names) < NAMES:
+                    self.names.setdefault(slot, name)
+            yield read
+
+    def blocks(self) -> Iterator[Block]:
+        """The examples alone; a bad row stops."""
+        for read in self.reads():
+            if read.chunk.bad:
+                bad = read.chunk.bad[0]
+                raise DataError(f"{read.name}, line {bad.line}: {bad.why}.")
+            yield read.chunk.block
+
+    def _jobs(self, after: Place, labelled: bool, stop: threading.Event) -> Iterator[Job]:
+        for i, source in enumerate(self.sources[after.file :], after.file):
+            place = after if i == after.file else Place(i)
+            if source.path != "-":
+                open_bytes(source).close()
+            yield from self._of_text(source, place, stop) if not self.tabular else self._of_table(source, place, stop)
+
+    def _of_text(self, source: Source, place: Place, stop: threading.Event) -> Iterator[Job]:
+        parser = self._parser()
+        for piece in text_pieces(source, place.offset, place.line, stop):
+            job = partial(parser.parse, piece.data, piece.first_line, len(self.names) < NAMES)
+            yield job, source.name, Place(place.file, piece.end, piece.end_line), piece.tail
+
+    def _parser(self) -> Any:
+        if self.format == "vw":
+            from rue.streams.vw import VW
+
+            return VW(self.bits)
+        from rue.streams.svmlight import Svmlight
+
+        return Svmlight()
+
+    def _of_table(self, source: Source, place: Place, stop: threading.Event) -> Iterator[Job]:
+        raise NotImplementedError
+        yield
+
+    def describe(self) -> dict[str, Any]:
+        """What a model must know of it to read other data in the same way."""
+        kind = "table" if self.tabular else self.format
+        columns = None if self.columns is None else self.columns.to_dict()
+        return {"kind": kind, "bits": self.bits, "columns": columns}
+
+    def head(self) -> list[str]:
+        """A digest of the first MiB of each file."""
+        found = []
+        for source in self.sources:
+            if source.path == "-":
+                found.append("")
+                continue
+            with open_bytes(source) as file:
+                found.append(hashlib.blake2b(file.read(MIB), digest_size=16).hexdigest())
+        return found
+
+
+def empty(chunk: Chunk) -> bool:
+    return not len(chunk.block) and not chunk.bad

@@ -1,0 +1,272 @@
+"""Files as one stream: opened, cut into pieces at line ends, parsed on both cores, in order, with a bounded queue."""
+
+from __future__ import annotations
+
+import bz2
+import collections
+import dataclasses
+import gzip
+import hashlib
+import lzma
+import os
+import queue
+import select
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+from rue.errors import DataError
+from rue.streams.chunk import Chunk
+
+__all__ = ["FORMATS", "Place", "Read", "Source", "format_of", "open_bytes", "read_ahead", "text_pieces"]
+
+FORMATS = {
+    "svmlight": (".svm", ".svmlight", ".libsvm"),
+    "vw": (".vw",),
+    "csv": (".csv", ".tsv"),
+    "jsonl": (".jsonl", ".ndjson"),
+    "parquet": (".parquet", ".pq"),
+    "ipc": (".arrow", ".ipc", ".feather"),
+}
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+
+PIECE = 2**22
+"""Bytes parsed at a time."""
+PATIENCE = 0.2
+"""Seconds after which what has arrived through a pipe is passed on, however little."""
+MIB = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where in the data reading stands: the file, counted from 0, and the bytes, lines or rows read of it."""
+
+    file: int = 0
+    offset: int = 0
+    """Bytes of text, uncompressed; rows of a table."""
+    line: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """A chunk, the file it is from, the place after it, and what the bytes before that place look like."""
+
+    chunk: Chunk
+    name: str
+    after: Place
+    tail: Callable[[], str]
+    """A digest of the last MiB before the place."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One file, or `-` for standard input, and how to read it."""
+
+    path: str
+    format: str
+    packed: str = ""
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.path == "-" else self.path
+
+
+def format_of(path: str, told: str | None = None) -> Source:
+    """A path's format, by what was said or by its suffixes.
+
+    >>> format_of("clicks.csv.gz")
+    Source(path='clicks.csv.gz', format='csv', packed='.gz')
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes] if path != "-" else []
+    packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else ""
+    if told is not None:
+        if told not in FORMATS:
+            raise DataError(f"there is no format {told!r}: the formats are {', '.join(FORMATS)}.")
+        return Source(path, told, packed)
+    if path == "-":
+        raise DataError(f"say what comes through the pipe with --format, one of {', '.join(FORMATS)}.")
+    for name, endings in FORMATS.items():
+        if suffixes and suffixes[-1] in endings:
+            return Source(path, name, packed)
+    raise DataError(f"{path}: the suffix tells no format: say it with --format, one of {', '.join(FORMATS)}.")
+
+
+def open_bytes(source: Source) -> IO[bytes]:
+    """The file's bytes, uncompressed."""
+    if source.path == "-":
+        return sys.stdin.buffer
+    path = Path(source.path)
+    if path.is_dir():
+        raise DataError(f"{source.path} is a folder: name the files in it.")
+    try:
+        if source.packed == ".gz":
+            return gzip.open(path, "rb")  # type: ignore[return-value]
+        if source.packed == ".bz2":
+            return bz2.open(path, "rb")
+        if source.packed == ".xz":
+            return lzma.open(path, "rb")
+        if source.packed == ".zst":
+            import pyarrow
+
+            return pyarrow.CompressedInputStream(pyarrow.OSFile(str(path), "rb"), "zstd")  # type: ignore[no-any-return]
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise DataError(f"there is no file {source.path}.") from None
+    except OSError as error:
+        raise DataError(f"{source.path} cannot be opened: {error.strerror or error}.") from None
+
+
+# Text in pieces of whole lines.
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Whole lines of a file."""
+
+    data: bytes
+    first_line: int
+    end: int
+    end_line: int
+    before: tuple[bytes, ...]
+    """The pieces before it, as far as the last MiB reaches."""
+
+    def tail(self) -> str:
+        last = b"".join([*self.before, self.data])[-MIB:]
+        return hashlib.blake2b(last, digest_size=16).hexdigest()
+
+
+def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: threading.Event | None = None) -> Iterator[Piece]:
+    """The lines of a file from a place on, a few MiB at a time; from a pipe as they come."""
+    stop = stop or threading.Event()
+    file = open_bytes(source)
+    recent: collections.deque[bytes] = collections.deque()
+    kept, rest = 0, b""
+    try:
+        _skip(file, source, offset)
+        for arrived, last in _arrivals(file, source, stop):
+            rest += arrived
+            cut = len(rest) if last else rest.rfind(b"\n") + 1
+            if cut == 0:
+                continue
+            data, rest = rest[:cut], rest[cut:]
+            lines = data.count(b"\n") + (not data.endswith(b"\n"))
+            offset, line = offset + len(data), line + lines
+            yield Piece(data, line - lines + 1, offset, line, tuple(recent))
+            recent.append(data)
+            kept += len(data)
+            while recent and kept - len(recent[0]) >= MIB:
+                kept -= len(recent.popleft())
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise DataError(f"{source.name}: reading stops after byte {offset:,} of the text: {error}.") from None
+    finally:
+        if source.path != "-":
+            file.close()
+
+
+def _skip(file: IO[bytes], source: Source, offset: int) -> None:
+    """Go to a place: by seeking where the file is plain, by reading where it is not."""
+    if offset == 0 or source.path == "-":
+        return
+    if not source.packed:
+        file.seek(offset)
+        return
+    left = offset
+    while left:
+        read = len(file.read(min(left, PIECE)))
+        if not read:
+            raise DataError(f"{source.name} has become shorter than it was: it ends {left:,} bytes too soon.")
+        left -= read
+
+
+def _arrivals(file: IO[bytes], source: Source, stop: threading.Event) -> Iterator[tuple[bytes, bool]]:
+    """Bytes as they come, a piece at most, and whether they are the last; a pipe is not waited for beyond patience."""
+    if source.path != "-":
+        while not stop.is_set():
+            data = file.read(PIECE)
+            yield data, not data
+            if not data:
+                return
+    else:
+        yield from _through_pipe(file.fileno(), stop)
+
+
+def _through_pipe(pipe: int, stop: threading.Event) -> Iterator[tuple[bytes, bool]]:
+    waiting: list[bytes] = []
+    size = 0
+    while not stop.is_set():
+        if not select.select([pipe], [], [], PATIENCE)[0]:
+            if waiting:
+                yield b"".join(waiting), False
+                waiting, size = [], 0
+            continue
+        data = os.read(pipe, MIB)
+        waiting.append(data)
+        size += len(data)
+        if not data:
+            yield b"".join(waiting), True
+            return
+        if size >= PIECE:
+            yield b"".join(waiting), False
+            waiting, size = [], 0
+
+
+# Parsing ahead of learning.
+
+Job = tuple[Callable[[], Chunk], str, Place, Callable[[], str]]
+_END: Any = None
+
+
+def read_ahead(
+    jobs: Callable[[threading.Event], Iterator[Job]], stop: threading.Event, cores: int = 2
+) -> Iterator[Read]:
+    """Parse pieces on several cores while earlier ones are learnt; in order, and only a few ahead.
+
+    `jobs` is called with an event that tells it to stop. It runs in a thread of its own, so that a pipe that stays
+    silent holds up nothing that has arrived.
+    """
+    done: queue.Queue[Any] = queue.Queue(maxsize=2 * cores)
+    with ThreadPoolExecutor(cores, thread_name_prefix="rue-parse") as pool:
+
+        def submit() -> None:
+            try:
+                for job in jobs(stop):
+                    if not _put(done, (pool.submit(job[0]), *job[1:]), stop):
+                        return
+                _put(done, _END, stop)
+            except BaseException as error:  # handed to the reader below
+                _put(done, error, stop)
+
+        thread = threading.Thread(target=submit, name="rue-read", daemon=True)
+        thread.start()
+        try:
+            while not stop.is_set():
+                try:
+                    item = done.get(timeout=PATIENCE)
+                except queue.Empty:
+                    continue
+                if item is _END:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                future, name, after, tail = item
+                yield Read(_result(future), name, after, tail)
+        finally:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _put(done: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
+    while not stop.is_set():
+        try:
+            done.put(item, timeout=PATIENCE)
+            return True
+        except queue.Full:
+            continue
+    return False
+
+
+def _result(future: Future[Chunk]) -> Chunk:
+    return future.result()
