@@ -14,7 +14,7 @@ from rue.passes import Pass
 from rue.regret.certificate import Certificate
 from rue.regret.statement import Bound
 
-__all__ = ["certificate_of", "page", "report"]
+__all__ = ["certificate_of", "certificate_report", "page", "report"]
 
 
 def certificate_of(going: Pass, radius: float | None = None) -> Certificate | None:
@@ -86,6 +86,21 @@ def report(
             ],
         }
     return said
+
+
+def certificate_report(certificate: Certificate, examples: int, skipped: int, mass: float, loss: str) -> dict[str, Any]:
+    """The report of a model that was only certified."""
+    from rue import __version__
+
+    return {
+        "rue": __version__,
+        "examples": examples,
+        "skipped": skipped,
+        "loss_total": certificate.loss_total,
+        "risk": certificate.loss_total / mass if mass else None,
+        "loss": loss,
+        "certificate": _certificate(certificate),
+    }
 
 
 def _number(value: float) -> float | None:

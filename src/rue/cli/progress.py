@@ -18,8 +18,8 @@ _HEAD = f"{'examples':>12} {'risk':>11} {'since last':>11} {'regret at most':>15
 class Progress:
     """What has been learnt so far; silent if told so."""
 
-    def __init__(self, quiet: bool, radius: float | None, size: int | None, to: TextIO | None = None) -> None:
-        self.quiet, self.radius, self.size = quiet, radius, size
+    def __init__(self, quiet: bool, radius: float | None, to: TextIO | None = None) -> None:
+        self.quiet, self.radius = quiet, radius
         self.to = sys.stderr if to is None else to
         self.live = not quiet and self.to.isatty()
         self.started = time.monotonic()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import threading
 from collections.abc import Iterator
@@ -12,8 +11,21 @@ from typing import Any
 
 from rue.errors import DataError, SettingsError
 from rue.streams.base import Block
-from rue.streams.chunk import Chunk
-from rue.streams.files import MIB, Job, Place, Read, Source, format_of, open_bytes, read_ahead, text_pieces
+from rue.streams.files import (
+    MIB,
+    Job,
+    Piece,
+    Place,
+    Read,
+    Source,
+    Spot,
+    digest,
+    format_of,
+    open_bytes,
+    read_ahead,
+    skip,
+    text_pieces,
+)
 
 __all__ = ["Data"]
 
@@ -57,6 +69,34 @@ class Data:
             raise SettingsError(
                 f"--target, --weight, --drop, --category and --separator are for tables, not {self.format}."
             )
+
+    @classmethod
+    def like(
+        cls,
+        features: dict[str, Any],
+        paths: tuple[str, ...],
+        told: str | None = None,
+        separator: str | None = None,
+        names: dict[int, str] | None = None,
+    ) -> Data:
+        """Other data read in the way that a model was learnt."""
+        columns = None
+        if features.get("columns") is not None:
+            from rue.streams.columns import Columns
+
+            columns = Columns.from_dict(features["columns"])
+        made = cls(
+            paths,
+            told,
+            separator=separator,
+            bits=int(features.get("bits", 20)),
+            columns=columns,
+            names=dict(names or {}),
+        )
+        kind = features.get("kind", "table" if made.tabular else made.format)
+        if (kind == "table") != made.tabular:
+            raise DataError(f"the model was learnt from {kind} data, but {paths[0]} is {made.format}.")
+        return made
 
     @property
     def tabular(self) -> bool:
@@ -108,7 +148,7 @@ class Data:
         parser = self._parser()
         for piece in text_pieces(source, place.offset, place.line, stop):
             job = partial(parser.parse, piece.data, piece.first_line, len(self.names) < NAMES)
-            yield job, source.name, Place(place.file, piece.end, piece.end_line), piece.tail
+            yield job, source.name, _spot(place.file, piece), partial(_before, place.file, piece)
 
     def _parser(self) -> Any:
         if self.format == "vw":
@@ -129,6 +169,16 @@ class Data:
         columns = None if self.columns is None else self.columns.to_dict()
         return {"kind": kind, "bits": self.bits, "columns": columns}
 
+    def tail_before(self, place: Place) -> str:
+        """A digest of the last MiB before a place, as `Spot.tail` makes it."""
+        source = self.sources[place.file]
+        if place.offset == 0 or self.tabular:
+            return ""
+        with open_bytes(source) as file:
+            skip(file, source, max(0, place.offset - MIB))
+            data = file.read(min(MIB, place.offset))
+        return digest(data) if len(data) == min(MIB, place.offset) else "shorter"
+
     def head(self) -> list[str]:
         """A digest of the first MiB of each file."""
         found = []
@@ -137,9 +187,13 @@ class Data:
                 found.append("")
                 continue
             with open_bytes(source) as file:
-                found.append(hashlib.blake2b(file.read(MIB), digest_size=16).hexdigest())
+                found.append(digest(file.read(MIB)))
         return found
 
 
-def empty(chunk: Chunk) -> bool:
-    return not len(chunk.block) and not chunk.bad
+def _spot(file: int, piece: Piece) -> Spot:
+    return Spot(Place(file, piece.end, piece.end_line), piece.tail)
+
+
+def _before(file: int, piece: Piece, line: int) -> Spot:
+    return _spot(file, piece.before_line(line))

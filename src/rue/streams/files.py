@@ -21,7 +21,22 @@ from typing import IO, Any
 from rue.errors import DataError
 from rue.streams.chunk import Chunk
 
-__all__ = ["FORMATS", "Place", "Read", "Source", "format_of", "open_bytes", "read_ahead", "text_pieces"]
+__all__ = [
+    "FORMATS",
+    "MIB",
+    "Job",
+    "Piece",
+    "Place",
+    "Read",
+    "Source",
+    "Spot",
+    "digest",
+    "format_of",
+    "open_bytes",
+    "read_ahead",
+    "skip",
+    "text_pieces",
+]
 
 FORMATS = {
     "svmlight": (".svm", ".svmlight", ".libsvm"),
@@ -51,14 +66,22 @@ class Place:
 
 
 @dataclasses.dataclass(frozen=True)
+class Spot:
+    """A place, and what the bytes before it look like: a digest of the last MiB, made when asked for."""
+
+    place: Place
+    tail: Callable[[], str]
+
+
+@dataclasses.dataclass(frozen=True)
 class Read:
-    """A chunk, the file it is from, the place after it, and what the bytes before that place look like."""
+    """A chunk, the file it is from, and the spot after it."""
 
     chunk: Chunk
     name: str
-    after: Place
-    tail: Callable[[], str]
-    """A digest of the last MiB before the place."""
+    after: Spot
+    before_line: Callable[[int], Spot]
+    """The spot just before a line of the chunk, from which that line would be read again."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +142,11 @@ def open_bytes(source: Source) -> IO[bytes]:
         raise DataError(f"{source.path} cannot be opened: {error.strerror or error}.") from None
 
 
+def digest(data: bytes) -> str:
+    """A few characters that tell whether bytes are the same."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
 # Text in pieces of whole lines.
 
 
@@ -134,8 +162,15 @@ class Piece:
     """The pieces before it, as far as the last MiB reaches."""
 
     def tail(self) -> str:
-        last = b"".join([*self.before, self.data])[-MIB:]
-        return hashlib.blake2b(last, digest_size=16).hexdigest()
+        return digest(b"".join([*self.before, self.data])[-MIB:])
+
+    def before_line(self, line: int) -> Piece:
+        """The lines before one of its lines."""
+        cut = 0
+        for _ in range(line - self.first_line):
+            cut = self.data.index(b"\n", cut) + 1
+        end = self.end - len(self.data) + cut
+        return Piece(self.data[:cut], self.first_line, end, line - 1, self.before)
 
 
 def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: threading.Event | None = None) -> Iterator[Piece]:
@@ -145,7 +180,7 @@ def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: threading.
     recent: collections.deque[bytes] = collections.deque()
     kept, rest = 0, b""
     try:
-        _skip(file, source, offset)
+        skip(file, source, offset)
         for arrived, last in _arrivals(file, source, stop):
             rest += arrived
             cut = len(rest) if last else rest.rfind(b"\n") + 1
@@ -166,7 +201,7 @@ def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: threading.
             file.close()
 
 
-def _skip(file: IO[bytes], source: Source, offset: int) -> None:
+def skip(file: IO[bytes], source: Source, offset: int) -> None:
     """Go to a place: by seeking where the file is plain, by reading where it is not."""
     if offset == 0 or source.path == "-":
         return
@@ -215,7 +250,7 @@ def _through_pipe(pipe: int, stop: threading.Event) -> Iterator[tuple[bytes, boo
 
 # Parsing ahead of learning.
 
-Job = tuple[Callable[[], Chunk], str, Place, Callable[[], str]]
+Job = tuple[Callable[[], Chunk], str, Spot, Callable[[int], Spot]]
 _END: Any = None
 
 
@@ -251,8 +286,8 @@ def read_ahead(
                     return
                 if isinstance(item, BaseException):
                     raise item
-                future, name, after, tail = item
-                yield Read(_result(future), name, after, tail)
+                future, name, after, before_line = item
+                yield Read(_result(future), name, after, before_line)
         finally:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,5 @@
+"""One module a command; importing this registers them all."""
+
+from rue.cli.commands import audit, certify, inspect, learn, play, predict, theorems
+
+__all__ = ["audit", "certify", "inspect", "learn", "play", "predict", "theorems"]

@@ -1,0 +1,87 @@
+"""`rue audit`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import typer
+
+from rue.audit import audit as audited
+from rue.cli import options as o
+from rue.cli.app import app
+from rue.cli.commands.learn import write_report
+from rue.cli.progress import Progress
+from rue.cli.running import INTERRUPTED, Running
+from rue.errors import DataError
+from rue.learning import Run
+from rue.passes import Pass
+from rue.report import page, report
+from rue.streams import Block
+
+__all__ = ["audit"]
+
+
+@app.command()
+def audit(
+    data: o.DataPaths,
+    target: o.Target = None,
+    task: o.Task = "auto",
+    learner: o.LearnerSpec = None,
+    loss: o.LossSpec = None,
+    domain: o.DomainSpec = None,
+    step: o.StepSpec = None,
+    radius: o.Radius = None,
+    told: o.Format = None,
+    bits: o.Bits = 20,
+    no_intercept: o.NoIntercept = False,
+    weight: o.WeightColumn = None,
+    drop: o.Drop = "",
+    category: o.Category = "",
+    separator: o.Separator = None,
+    bad: o.Bad = "stop",
+    report_path: o.ReportPath = None,
+    quiet: o.Quiet = False,
+) -> int:
+    """Learn, find the best model in hindsight, and check every inequality that theory promises.
+
+    The stream is kept in memory. Exits with 1 if an inequality fails: then rue, or the theory, is wrong.
+
+    `rue audit small.csv --target y --learner ogd --loss hinge --domain ball:10`
+    """
+    started = time.monotonic()
+    made, decided = o.learner_from(learner, loss, domain, step, not no_intercept)
+    going = Pass(made, task=decided if decided != "auto" else task, bad=bad, intercept=not no_intercept)
+    stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    kept: list[tuple[Block, Any]] = []
+    running = Running(stream, going, Progress(quiet, radius), record=lambda block, made: kept.append((block, made)))
+    why = running.run()
+    if why:
+        raise DataError("stopped before the end: an audit needs the whole stream." if why == INTERRUPTED else why)
+    if not going.examples or going.labels is None or going.evidence is None:
+        raise DataError("there are no examples to learn.")
+    run = Run(
+        going.learner,
+        going.labels,
+        np.concatenate([made for _, made in kept]),
+        np.concatenate([going.labels.encode(block.y) for block, _ in kept]),
+        _weights([block for block, _ in kept]),
+        going.evidence,
+        going.refused,
+        going.skipped,
+        going.seconds,
+    )
+    found = audited(run, [block for block, _ in kept], radius=radius)
+    said = report(going, radius=radius, audit=found, read=running.reading, total=time.monotonic() - started)
+    write_report(said, report_path)
+    typer.echo(page(said))
+    return 0 if found.passed else 1
+
+
+def _weights(blocks: list[Block]) -> Any:
+    if all(block.weights is None for block in blocks):
+        return None
+    return np.concatenate(
+        [np.ones(len(block)) if block.weights is None else block.column_of_weights() for block in blocks]
+    )

@@ -1,0 +1,118 @@
+"""`rue certify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from rue import ledger as accounts
+from rue.cli import options as o
+from rue.cli.app import app
+from rue.cli.commands.learn import write_report
+from rue.domains import Ball
+from rue.errors import DataError, SettingsError
+from rue.learners.gradient import require_loss
+from rue.registry import make
+from rue.regret.certificate import require_domain
+from rue.regret.evidence import open_evidence
+from rue.report import certificate_report
+from rue.streams import Block, Labels
+
+__all__ = ["certify"]
+
+
+@app.command()
+def certify(
+    data: o.DataPaths,
+    predictions: Annotated[str, typer.Option(help="A CSV with a column `prediction`, or one number a line.")],
+    loss: Annotated[str, typer.Option(help="The loss that scores them.")],
+    radius: o.Radius = None,
+    domain: o.DomainSpec = None,
+    reading: Annotated[str, typer.Option("--as", help="What the numbers are: score or probability.")] = "score",
+    witnesses: Annotated[str, typer.Option(help="Radii of witnesses that prove more, separated by commas.")] = "",
+    units: Annotated[str, typer.Option(help="raw, or largest: features in units of their largest magnitude.")] = "raw",
+    target: o.Target = None,
+    told: o.Format = None,
+    bits: o.Bits = 20,
+    no_intercept: o.NoIntercept = False,
+    weight: o.WeightColumn = None,
+    drop: o.Drop = "",
+    category: o.Category = "",
+    separator: o.Separator = None,
+    bad: o.Bad = "stop",
+    report_path: o.ReportPath = None,
+    quiet: o.Quiet = False,
+) -> int:
+    """Certify the regret of any model from its predictions, made before each example was learnt.
+
+    `vw -d train.vw --loss_function logistic -p p.txt`, then
+    `rue certify train.vw --predictions p.txt --loss logistic --radius 10`
+    """
+    if reading not in ("score", "probability"):
+        raise SettingsError(f"--as is score or probability, not {reading!r}.")
+    if (radius is None) == (domain is None):
+        raise SettingsError("certify: say against which models: --radius 10, or a --domain.")
+    made = make("loss", loss)
+    require_loss(made, "certify")
+    K = Ball(radius) if radius is not None else require_domain(make("domain", domain))
+    p = _scores(predictions, reading)
+    stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    radii = [float(part) for part in witnesses.split(",")] if witnesses else None
+    evidence = open_evidence(made, units=units, witnesses=radii)
+    labels, before, left_out, skipped = None, 0, 0, 0
+    for read in stream.reads():
+        chunk = read.chunk
+        if chunk.bad and bad == "stop":
+            raise DataError(f"{read.name}, line {chunk.bad[0].line}: {chunk.bad[0].why}.")
+        skipped += len(chunk.bad)
+        block = chunk.block
+        if not len(block):
+            continue
+        if block.y is None:
+            raise DataError(f"{read.name} has no labels: nothing can be scored.")
+        labels = (labels or Labels.of(block.y, made.task)).extended(block.y)
+        part = p[before : before + len(block)]
+        if part.size != len(block):
+            raise DataError(f"{predictions} has {p.size:,} predictions, but there are more examples.")
+        left_out += evidence.enter(
+            Block(block.X, labels.encode(block.y), block.weights), part, not no_intercept, before
+        )
+        before += len(block)
+    if before != p.size:
+        raise DataError(f"{predictions} has {p.size:,} predictions, but there are {before:,} examples.")
+    certificate = evidence.certificate(K, units, left_out=left_out + skipped)
+    sums: Any = evidence.ledger.sums
+    said = certificate_report(
+        certificate, int(sums[accounts.EXAMPLES]), skipped, float(sums[accounts.WEIGHT]), repr(made)
+    )
+    write_report(said, report_path)
+    typer.echo(str(certificate))
+    return 0
+
+
+def _scores(path: str, reading: str) -> Any:
+    try:
+        words = Path(path).read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}.") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not text: give one number a line.") from None
+    lines = [line.split()[0] if line.split() else "" for line in words]
+    start = 1 if lines and lines[0].strip('"').lower() == "prediction" else 0
+    found = []
+    for number, word in enumerate(lines[start:], start + 1):
+        if word:
+            try:
+                found.append(float(word))
+            except ValueError:
+                raise DataError(f"{path}, line {number}: {word[:40]!r} is not a number.") from None
+    p = np.array(found)
+    if reading == "probability":
+        if p.size and not (np.nanmin(p) >= 0.0 and np.nanmax(p) <= 1.0):
+            raise DataError(f"{path}: probabilities lie between 0 and 1; scores need --as score.")
+        with np.errstate(divide="ignore"):
+            p = np.clip(np.log(p) - np.log1p(-p), -700.0, 700.0)
+    return p

@@ -1,0 +1,108 @@
+"""`rue predict`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from rue.cli import options as o
+from rue.cli.app import app
+from rue.cli.running import Predictions
+from rue.errors import DataError, SettingsError
+from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
+from rue.model_file import Model, load_model
+from rue.regret.evidence import open_evidence
+from rue.streams import Block
+from rue.streams.data import Data
+
+__all__ = ["predict"]
+
+
+@app.command()
+def predict(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model written by `rue learn --model`.")],
+    data: o.DataPaths,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", metavar="OUT.csv", help="Where to; stdout if not given.")
+    ] = None,
+    reading: Annotated[str, typer.Option("--as", help="score, probability or label.")] = "score",
+    told: o.Format = None,
+    separator: o.Separator = None,
+    bad: o.Bad = "stop",
+) -> int:
+    """Predict with a model that stands still; where the data have labels, say its loss and error too.
+
+    `rue predict clicks.rue tomorrow.csv -o predictions.csv --as probability`
+    """
+    if reading not in ("score", "probability", "label"):
+        raise SettingsError(f"--as is score, probability or label, not {reading!r}.")
+    found = load_model(model)
+    learner = found.learner
+    average = bool(learner.algorithm.averaging)
+    stream = Data.like(found.features, tuple(data), told, separator)
+    book = open_evidence(learner.loss)
+    writer: Any = sys.stdout if out is None else Predictions(out)
+    if out is None:
+        print("prediction")
+    skipped = 0
+    for read in stream.reads(labelled=False):
+        chunk = read.chunk
+        if chunk.bad and bad == "stop":
+            raise DataError(f"{read.name}, line {chunk.bad[0].line}: {chunk.bad[0].why}.")
+        skipped += len(chunk.bad)
+        if not len(chunk.block):
+            continue
+        p = learner.predict_many(chunk.block, average=average)
+        _score(found, book, chunk.block, p)
+        shown = _read_as(found, p, reading)
+        if out is None:
+            print("\n".join(map(str, shown)))
+        elif reading == "label":
+            writer.file.write("\n".join(map(str, shown)) + "\n")
+        else:
+            writer.write(np.asarray(shown))
+    if out is not None:
+        writer.finish()
+    sums = book.ledger.sums
+    if sums[EXAMPLES]:
+        wrong = f", {int(sums[MISTAKES]):,} mistakes ({sums[MISTAKES] / sums[EXAMPLES]:.2%})"
+        wrong = wrong if found.labels is not None and found.labels.task == "classify" else ""
+        said = f"{int(sums[EXAMPLES]):,} labelled examples: mean loss {sums[LOSS] / sums[WEIGHT]:.6g}{wrong}"
+        print(said, file=sys.stderr)
+    if skipped:
+        print(f"{skipped:,} unusable lines skipped", file=sys.stderr)
+    return 0
+
+
+def _score(found: Model, book: Any, block: Block, p: Any) -> None:
+    """Loss and mistakes of the examples that have a label the model knows."""
+    if block.y is None or found.labels is None:
+        return
+    y = np.asarray(found.labels.encode(block.y), dtype=np.float64)
+    known = np.array([bool(found.learner.loss.accepts(label)) for label in y.tolist()]) & np.isfinite(p)
+    loss, weights = found.learner.loss, block.column_of_weights()
+    sums = book.ledger.sums
+    for i in np.flatnonzero(known).tolist():
+        weight = float(weights[i]) if weights.size else 1.0
+        sums[EXAMPLES] += 1.0
+        sums[WEIGHT] += weight
+        sums[LOSS] += weight * loss.value(float(p[i]), float(y[i]))
+        sums[MISTAKES] += float(y[i] * p[i] <= 0.0)
+
+
+def _read_as(found: Model, p: Any, reading: str) -> list[Any]:
+    if reading == "score":
+        return list(map(float, p))
+    labels = found.labels
+    if labels is None or labels.task != "classify":
+        raise SettingsError(f"--as {reading} is for classes: this model predicts numbers.")
+    if reading == "label":
+        return [labels.positive if value > 0.0 else labels.negative for value in p]
+    from rue.losses import Logistic
+
+    if not isinstance(found.learner.loss, Logistic):
+        raise SettingsError(f"--as probability needs logistic loss: this model was learnt with {found.learner.loss!r}.")
+    return list(map(float, 1.0 / (1.0 + np.exp(-np.clip(p, -700.0, 700.0)))))

@@ -1,0 +1,254 @@
+"""One pass of the command line: data in, accounts, predictions, checkpoints and a model out; may stop at any moment."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rue.cli.progress import Progress
+from rue.errors import DataError, SettingsError
+from rue.model_file import Model, save_model
+from rue.passes import Pass
+from rue.streams import Block
+from rue.streams.data import Data
+from rue.streams.files import Place, Read, Spot
+
+__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running"]
+
+
+INTERRUPTED = "interrupted"
+START = Spot(Place(), lambda: "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Every:
+    """How often to write a checkpoint: after so many examples, or seconds."""
+
+    examples: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Every:
+        """`100000`, or `30s`."""
+        try:
+            if text.endswith("s"):
+                found = cls(seconds=float(text[:-1]))
+            else:
+                found = cls(examples=int(text.replace("_", "").replace(",", "")))
+        except ValueError:
+            found = cls()
+        if not (found.examples or found.seconds) or (found.examples or 0) < 0 or (found.seconds or 0) < 0:
+            raise SettingsError(
+                f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {text!r}."
+            )
+        return found
+
+
+class Predictions:
+    """The CSV of predictions: written to OUT.part, and renamed when all is done."""
+
+    def __init__(self, path: str, keep: int | None = None) -> None:
+        self.path, self.part = Path(path), Path(path + ".part")
+        try:
+            if keep is None:
+                self.file = open(self.part, "w", encoding="ascii")  # noqa: SIM115
+                self.file.write("prediction\n")
+            else:
+                if not self.part.exists() or self.part.stat().st_size < keep:
+                    raise DataError(f"{self.part} is not what the checkpoint left: it must hold {keep:,} bytes.")
+                os.truncate(self.part, keep)
+                self.file = open(self.part, "a", encoding="ascii")  # noqa: SIM115
+        except OSError as error:
+            raise DataError(f"{self.part} cannot be written: {error.strerror}.") from None
+
+    def write(self, predictions: Any) -> None:
+        if predictions.size:
+            self.file.write("\n".join(map(repr, predictions.tolist())) + "\n")
+
+    def length(self) -> int:
+        """How many bytes are safely on disk."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        return self.part.stat().st_size
+
+    def finish(self) -> None:
+        self.length()
+        self.file.close()
+        os.replace(self.part, self.path)
+
+
+class Interruptible:
+    """While it lasts, Ctrl-C (and SIGTERM) asks to stop after the current block, even if it was ignored before."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self.stop, self.signals = stop, (signal.SIGINT, signal.SIGTERM)
+        self.by: int | None = None
+
+    def __enter__(self) -> Interruptible:
+        self.before = [signal.signal(number, self._asked) for number in self.signals]
+        return self
+
+    def _asked(self, number: int, frame: Any) -> None:
+        self.by = number
+        self.stop.set()
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in zip(self.signals, self.before, strict=True):
+            signal.signal(number, handler)
+
+
+@dataclasses.dataclass
+class Running:
+    """A pass over data, and everything that goes on beside it."""
+
+    data: Data
+    going: Pass
+    progress: Progress
+    passes: int = 1
+    predictions: Predictions | None = None
+    model: str | None = None
+    checkpoint: str | None = None
+    every: Every | None = None
+    history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    number: int = 1
+    """Which pass it is in."""
+    spot: Spot = START
+    reading: float = 0.0
+    """Seconds spent waiting for data."""
+    after: Callable[[Pass], None] = lambda going: None
+    """Called after each block."""
+    record: Callable[[Block, Any], None] = lambda block, made: None
+    """Given each block as it was learnt, and its predictions."""
+
+    def run(self) -> str:
+        """Learn everything; "" if all was learnt, else why not: INTERRUPTED, or a sentence about the data."""
+        stop = threading.Event()
+        self.saved = time.monotonic()
+        self.kept = self.going.examples
+        why = ""
+        with Interruptible(stop) as asked:
+            try:
+                while self.number <= self.passes and not why and not stop.is_set():
+                    why = self._once(stop)
+                    if not why and not stop.is_set():
+                        self.number, self.spot = self.number + 1, START
+            except DataError as error:
+                why = str(error)
+            if not why and asked.by is not None:
+                why = INTERRUPTED
+            self.progress.done(self.going)
+            return why
+
+    def _once(self, stop: threading.Event) -> str:
+        started = time.perf_counter()
+        for read in self.data.reads(stop, self.spot.place):
+            self.reading += time.perf_counter() - started
+            why = self._learn(read)
+            if why:
+                return why
+            self.spot = read.after
+            self.progress.update(self.going, self.data.share(self.spot.place))
+            self.after(self.going)
+            self._maybe_save()
+            if stop.is_set():
+                break
+            started = time.perf_counter()
+        return ""
+
+    def _learn(self, read: Read) -> str:
+        """A chunk; why it stops, if it does."""
+        chunk, stopping = read.chunk, self.going.bad == "stop"
+        bad = chunk.bad[0] if chunk.bad and stopping else None
+        block = _first(chunk.block, bad.place) if bad is not None else chunk.block
+        if len(block):
+            if block.y is None:
+                return f"{read.name} has no labels."
+            out = self.going.learn(block)
+            self.record(block, out)
+            if self.predictions is not None:
+                self.predictions.write(out)
+            if self.going.stopped is not None:
+                line = int(chunk.lines[self.going.stopped.row])
+                self.spot = read.before_line(line)
+                return f"{read.name}, line {line}: {self.going.stopped.why}"
+        if bad is not None:
+            self.spot = read.before_line(bad.line)
+            column = f", column {bad.column}" if bad.column else ""
+            return f"{read.name}, line {bad.line}{column}: {bad.why} (--bad skip passes over such lines)."
+        self.going.skipped += len(chunk.bad)
+        return ""
+
+    # Saving.
+
+    def _maybe_save(self) -> None:
+        if self.checkpoint is None or self.every is None:
+            return
+        due = self.every.examples is not None and self.going.examples - self.kept >= self.every.examples
+        due |= self.every.seconds is not None and time.monotonic() - self.saved >= self.every.seconds
+        if due:
+            self.save(self.checkpoint, finished=False)
+            self.saved, self.kept = time.monotonic(), self.going.examples
+
+    def save(self, path: str, finished: bool) -> None:
+        """The model as it stands; unless it is finished, with the place to go on from."""
+        save_model(self.snapshot(finished), path)
+
+    def snapshot(self, finished: bool) -> Model:
+        going = self.going
+        if going.learner is None or going.evidence is None or going.labels is None:
+            raise DataError("nothing was learnt, so there is no model to write.")
+        position = None
+        if not finished:
+            position = {
+                "paths": list(self.data.paths),
+                "format": self.data.told,
+                "separator": self.data.separator,
+                "pass": self.number,
+                "passes": self.passes,
+                "file": self.spot.place.file,
+                "offset": self.spot.place.offset,
+                "line": self.spot.place.line,
+                "heads": self.data.head(),
+                "tail": self.spot.tail(),
+                "predictions": None if self.predictions is None else self.predictions.length(),
+            }
+        baselines = going.baselines
+        counts = {
+            "skipped": going.skipped,
+            "refused": going.refused,
+            "baselines": baselines.sums.tolist(),
+            "values": baselines.values.tolist(),
+            "masses": baselines.masses.tolist(),
+            "digits": baselines.digits,
+        }
+        return Model(
+            learner=going.learner,
+            evidence=going.evidence,
+            labels=going.labels,
+            history=self.history,
+            features=self.data.describe(),
+            names=dict(self.data.names),
+            counts=counts,
+            position=position,
+        )
+
+
+def _first(block: Block, rows: int) -> Block:
+    """The first rows of a block."""
+    if rows >= len(block):
+        return block
+    X = block.X
+    if block.sparse:
+        from scipy import sparse
+
+        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(len(block), block.width))
+    y = None if block.y is None else np.asarray(block.y)[:rows]
+    return Block(X[:rows], y, None if block.weights is None else block.weights[:rows])
