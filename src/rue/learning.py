@@ -19,7 +19,7 @@ from rue.regret.certificate import Certificate, require_domain
 from rue.regret.evidence import Evidence
 from rue.streams import Labels, blocks
 
-__all__ = ["Run", "learn"]
+__all__ = ["Run", "certificate_of", "learn"]
 
 
 @kernel
@@ -91,28 +91,40 @@ class Run:
         against the ball as large as its point. `units` is `raw`, or `largest` for models of features divided by their
         largest magnitude: the default for learners that do so too.
         """
-        if radius is not None and domain is not None:
-            raise SettingsError("certificate: give a radius or a domain, not both.")
-        scales = self.learner.scales
-        if units is None:
-            units = "raw" if scales is None else "largest"
-        if radius is not None:
-            K: Any = Ball(radius)
-        elif domain is not None:
-            K = require_domain(make("domain", domain))
-        elif self.learner.domain.bounded or self.evidence.lambda_ > 0.0:
-            K = self.learner.domain
-        else:
-            point = self.learner.point
-            if units == "largest" and scales is not None:
-                point = point * scales[: point.size]
-            norm = float(np.linalg.norm(point))
-            K = Ball(norm if norm > 0.0 else 1.0)
-        return self.evidence.certificate(K, units, scales, self.refused + self.skipped)
+        return certificate_of(self.learner, self.evidence, self.refused + self.skipped, radius, domain, units)
 
     def __repr__(self) -> str:
         wrong = "" if self.mistakes is None else f", mistakes={self.mistakes}"
         return f"Run(examples={self.examples}, risk={self.risk:.6g}{wrong}, learner={self.learner!r})"
+
+
+def certificate_of(
+    learner: Learner,
+    evidence: Evidence,
+    left_out: int = 0,
+    radius: float | None = None,
+    domain: Any = None,
+    units: str | None = None,
+) -> Certificate:
+    """What `Run.certificate` says, from a learner and its evidence alone."""
+    if radius is not None and domain is not None:
+        raise SettingsError("certificate: give a radius or a domain, not both.")
+    scales = learner.scales
+    if units is None:
+        units = "raw" if scales is None else "largest"
+    if radius is not None:
+        K: Any = Ball(radius)
+    elif domain is not None:
+        K = require_domain(make("domain", domain))
+    elif learner.domain.bounded or evidence.lambda_ > 0.0:
+        K = learner.domain
+    else:
+        point = learner.point
+        if units == "largest" and scales is not None:
+            point = point * scales[: point.size]
+        norm = float(np.linalg.norm(point))
+        K = Ball(norm if norm > 0.0 else 1.0)
+    return evidence.certificate(K, units, scales, left_out)
 
 
 def learn(

@@ -9,30 +9,19 @@ import numpy as np
 
 from rue import ledger as accounts
 from rue.audit import Audit
-from rue.domains import Ball
+from rue.learning import certificate_of
 from rue.passes import Pass
 from rue.regret.certificate import Certificate
 from rue.regret.statement import Bound
 
-__all__ = ["certificate_of", "certificate_report", "page", "report"]
+__all__ = ["certificate_report", "certified", "page", "report"]
 
 
-def certificate_of(going: Pass, radius: float | None = None) -> Certificate | None:
-    """Against the ball of `radius`; else the learner's own domain; else the ball as large as its point."""
-    learner, evidence = going.learner, going.evidence
-    if evidence is None or not going.examples:
+def certified(going: Pass, radius: float | None = None) -> Certificate | None:
+    """What a pass proves so far; None before its first example."""
+    if going.evidence is None or not going.examples:
         return None
-    scales = learner.scales
-    units = "raw" if scales is None else "largest"
-    if radius is not None:
-        K: Any = Ball(radius)
-    elif learner.domain.bounded or evidence.lambda_ > 0.0:
-        K = learner.domain
-    else:
-        point = learner.point if scales is None else learner.point * scales[: learner.coordinates]
-        norm = float(np.linalg.norm(point))
-        K = Ball(norm if 0.0 < norm < math.inf else 1.0)
-    return evidence.certificate(K, units, scales, going.refused + going.skipped)
+    return certificate_of(going.learner, going.evidence, going.refused + going.skipped, radius)
 
 
 def report(
@@ -52,7 +41,7 @@ def report(
     loss, mass, examples = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT]), going.examples
     classes = going.labels is not None and going.labels.task == "classify"
     mistakes = int(sums[accounts.MISTAKES]) if classes else None
-    certificate = (audit.certificate if audit is not None else certificate_of(going, radius)) if known else None
+    certificate = (audit.certificate if audit is not None else certified(going, radius)) if known else None
     said: dict[str, Any] = {
         "rue": __version__,
         "examples": examples,

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rue import ledger as accounts
 from rue.passes import Pass
-from rue.report import certificate_of
+from rue.report import certified
 
 __all__ = ["Progress"]
 
@@ -56,7 +56,7 @@ class Progress:
         loss, mass = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT])
         since = (loss - self.before[0]) / (mass - self.before[1]) if mass > self.before[1] else float("nan")
         self.before = loss, mass
-        certificate = certificate_of(going, self.radius)
+        certificate = certified(going, self.radius)
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
         seconds = time.monotonic() - self.started
         risk = loss / mass if mass else float("nan")
@@ -75,7 +75,7 @@ class Progress:
             f"{going.examples / max(seconds, 1e-9):,.0f} a second",
             f"risk {risk:.5f}",
         ]
-        certificate = certificate_of(going, self.radius)
+        certificate = certified(going, self.radius)
         if certificate is not None and certificate.radius is not None:
             said.append(f"regret ≤ {certificate.regret_at_most:+,.0f} at norm {certificate.radius:.3g}")
         if share:

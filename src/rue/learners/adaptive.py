@@ -194,13 +194,15 @@ class Diagonal:
             return f"step {self.rate:g}/({self.beta:g} + √Σg_j²) in each coordinate (A10)"
         return "step (D_j/√2)/√Σg_j² in each coordinate, D_j the side of the box (A10)"
 
-    def start(self, size: int) -> tuple[DiagonalRule, Table]:
+    def start(self, size: int, first: Any = None) -> tuple[DiagonalRule, Table]:
         self.domain.require(size)
         free = isinstance(self.domain, Reals)
         rule = DiagonalRule(self.loss, _Free() if free else self.domain, self.average, self.rate, self.beta)
         room = max(size, 1) if self.domain.grows else size
         table = np.zeros((room, 4))
-        table[:, W] = self.domain.start(room)
+        w = (first or self.domain.start)(room)
+        if w.any():  # a wide table of zeros takes no memory before it is written to
+            table[:, W] = w
         return rule, Table(table, np.zeros(MEMORY), self.scaled, self.averaging)
 
 

@@ -118,8 +118,8 @@ class Gradient:
         words: str = self.step.resolve(self.loss, self.domain, self.lambda_, size)[1]
         return words
 
-    def start(self, size: int) -> tuple[GradientRule, Any]:
-        """The compiled rule, and w_1 in `size` coordinates."""
+    def start(self, size: int, first: Any = None) -> tuple[GradientRule, Any]:
+        """The compiled rule, and w_1 in `size` coordinates, made by `first(size)` or else by the domain."""
         self.domain.require(size)
         step, _ = self.step.resolve(self.loss, self.domain, self.lambda_, size)
         rule = GradientRule(self.loss, self.domain, step, self.average, self.lambda_, self.by_time)
@@ -132,7 +132,7 @@ class Gradient:
         if (ball or type(self.domain) is Reals) and not (shrinks and centre.any()):
             radius = self.domain.radius if ball else math.inf
             return rule, Scaled(np.zeros(room), r, np.array(centre), memory, radius)
-        w = self.domain.start(room)
+        w = (first or self.domain.start)(room)
         if self.domain.kind == "coordinate" and "clip" in vars(type(self.domain)) and not shrinks:
             return rule, Coordinate(w, r, memory)
         return rule, Dense(w, r, memory, np.zeros((self.domain.scratch_rows, size)))

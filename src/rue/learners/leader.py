@@ -125,7 +125,7 @@ class Leader:
     def explain(self, size: int) -> str:
         return "no step: it plays the best point for the rounds so far (A7)"
 
-    def start(self, size: int) -> tuple[Any, Followed]:
+    def start(self, size: int, first: Any = None) -> tuple[Any, Followed]:
         self.domain.require(size)
         linear = isinstance(self.loss, Linear)
         if not linear and size != 1:
@@ -135,7 +135,8 @@ class Leader:
                 f"{counted}. OGD learns in any number."
             )
         scratch = np.zeros((self.domain.scratch_rows, size))
-        point = Followed(self.domain.start(size), np.zeros(size if linear else 0), np.zeros(MEMORY), scratch)
+        w = (first or self.domain.start)(size)
+        point = Followed(w, np.zeros(size if linear else 0), np.zeros(MEMORY), scratch)
         return (LinearLeaderRule if linear else SquareLeaderRule)(self.loss, self.domain), point
 
 

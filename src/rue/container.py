@@ -1,0 +1,169 @@
+"""One file of arrays and JSON: safetensors with a digest, written whole or not at all, read without trust.
+
+What is written goes to a temporary name beside the file, to the disk, and then takes the file's name. What is read is
+looked at before it is believed: sizes before memory is taken, and a digest of everything before any of it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rue.errors import DataError, SettingsError
+from rue.settings import read_json, write_json
+
+__all__ = ["FORMAT", "read_container", "write_container"]
+
+FORMAT = 1
+"""The number of the layout of the file; raised when an older rue could not read it."""
+
+LONGEST = 32 * 2**20
+"""Bytes of a header: a model's are some kilobytes."""
+
+_MOST = 64
+_DTYPES = {"F64": np.float64, "U8": np.uint8, "U32": np.uint32, "U64": np.uint64}
+
+
+def write_container(path: str | os.PathLike[str], head: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write JSON and arrays; the file that was there stays if anything goes wrong.
+
+    A symbolic link stays one: the file it leads to is replaced. Permissions are those of the file replaced.
+    """
+    from safetensors.numpy import save
+
+    text = write_json(head)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays["digest"] = _digest(text, arrays)
+    content = save(arrays, {"rue": text})
+    if int.from_bytes(content[:8], "little") > LONGEST:
+        raise SettingsError(f"the settings and the history take {len(text):,} bytes: more than a model file can hold.")
+    given, path = Path(path), Path(os.path.realpath(path))
+    try:
+        _replace(path, content)
+    except OSError as error:
+        raise DataError(f"{given} cannot be written: {_why(error, path.parent)}.") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    if path.exists() and not path.is_file():
+        raise OSError(0, "it exists and is not a file")
+    temporary = path.with_name(f".{path.name}.writing")
+    with _locked(temporary) as handle:
+        try:
+            if path.exists():
+                os.fchmod(handle, stat.S_IMODE(path.stat().st_mode))
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+            os.fsync(handle)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def _locked(temporary: Path) -> Iterator[int]:
+    """The temporary file, empty and ours: what a killed process left is used again, another writer is waited for."""
+    while True:
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if _named(handle, temporary):  # unless it took its own name while we waited
+                os.ftruncate(handle, 0)
+                yield handle
+                return
+        finally:
+            os.close(handle)
+
+
+def _named(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _why(error: OSError, folder: Path) -> str:
+    if isinstance(error, FileNotFoundError) and not folder.is_dir():
+        return f"there is no folder {folder}"
+    return (error.strerror or str(error)).lower()
+
+
+def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON and the arrays; a file that is missing, cut, damaged, foreign or newer is one DataError."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        _require_header(path)
+        with safe_open(path, framework="np") as file:
+            text = (file.metadata() or {}).get("rue")
+            if text is None:
+                raise DataError("it is a safetensors file, but not of a model of rue's")
+            head = read_json(text)
+            _require_format(head)
+            names = sorted(file.keys())
+            if len(names) > _MOST or any(file.get_slice(name).get_dtype() not in _DTYPES for name in names):
+                raise DataError("it holds arrays that no model has")
+            arrays = {name: file.get_tensor(name) for name in names}
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    except (DataError, SafetensorError, LookupError, MemoryError, OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"{path} is not a model that can be read: {str(error)[:300].rstrip('.')}.") from error
+    digest = arrays.pop("digest", np.empty(0))
+    if not np.array_equal(digest, _digest(text, arrays)):
+        raise DataError(f"{path} is damaged: its content does not fit its digest; take an earlier copy of it.")
+    return head, arrays
+
+
+def _require_header(path: str | os.PathLike[str]) -> None:
+    """Refuse what cannot be safetensors before any of it is read or mapped; a pipe would block, a device never end."""
+    found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise DataError("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
+    with open(path, "rb") as file:
+        start = file.read(9)
+    length = int.from_bytes(start[:8], "little")
+    if len(start) < 9 or start[8:] != b"{":
+        raise DataError("it does not begin as a model file does")
+    if not 2 <= length <= min(LONGEST, found.st_size - 8):
+        raise DataError("it is cut off, or it never was one")
+
+
+def _require_format(head: Any) -> None:
+    from rue import __version__
+
+    found = head.get("format") if isinstance(head, dict) else None
+    if type(found) is not int:
+        raise DataError("it does not say which format it has")
+    if found > FORMAT:
+        made = str(head.get("rue"))[:20]
+        raise DataError(
+            f"it was made by a newer rue ({made}, format {found}) and this is rue {__version__}, which reads format "
+            f"{FORMAT}: update rue"
+        )
+    if found != FORMAT:
+        raise DataError(f"it has format {found}, and rue {__version__} reads format {FORMAT}")
+
+
+def _digest(text: str, arrays: dict[str, Any]) -> Any:
+    """Of the JSON and of every array with its name, type and shape."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return np.frombuffer(digest.digest(), dtype=np.uint8)

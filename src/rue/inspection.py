@@ -1,0 +1,66 @@
+"""What a model is, on a page to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rue.learning import certificate_of
+from rue.model_file import Model
+
+__all__ = ["describe", "largest_weights"]
+
+
+def largest_weights(model: Model, most: int = 10) -> list[tuple[str, float]]:
+    """The features with the largest weights by magnitude, the intercept among them, and their weights."""
+    learner = model.learner
+    if learner.t == 0:
+        return []
+    point = learner.point
+    used = np.flatnonzero(point)
+    order = used[np.argsort(-np.abs(point[used]), kind="stable")[:most]]
+    called = {**{j: str(name) for name, j in learner.names.places.items()}, **model.names}
+    shift = int(learner.intercept)
+    found = []
+    for j in order.tolist():
+        name = "intercept" if j < shift else called.get(j - shift, f"feature {j - shift}")
+        found.append((name, float(point[j])))
+    return found
+
+
+def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
+    """Settings, size, examples learnt, the largest weights by name, the certificate and the history.
+
+    The certificate is about the learner's own domain, or about the ball of a `radius`.
+    """
+    learner, labels = model.learner, model.labels
+    lines = [repr(learner), learner.explain()]
+    in_use = int(np.count_nonzero(learner.weights)) if learner.t else 0
+    lines.append(f"{learner.t:,} examples learnt, {learner.d:,} features, {in_use:,} with a weight")
+    if labels is not None and labels.task == "classify":
+        lines.append(f"predictions above 0 mean {labels.positive!r}, those below {labels.negative!r}")
+    if model.position is not None:
+        lines.append("stopped before the end of its data: it can be resumed there")
+    lines += _section("largest weights", [f"{weight:>12.6g}  {name}" for name, weight in largest_weights(model, most)])
+    if model.evidence is not None:
+        left_out = sum(int(model.counts.get(name, 0)) for name in ("refused", "skipped"))
+        lines += _section("certificate", [str(certificate_of(learner, model.evidence, left_out, radius))])
+    lines += _section("history", [_told(event) for event in model.history])
+    return "\n".join(lines)
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return ["", title, *(f"  {line}" for line in lines)] if lines else []
+
+
+def _told(event: Any) -> str:
+    """One line of history, whatever it says."""
+    known = {"date", "examples", "data", "rue"}
+    if not isinstance(event, dict) or not known <= set(event):
+        return str(event)
+    data = event["data"] if isinstance(event["data"], list) else [event["data"]]
+    source = f" of {', '.join(map(str, data))}" if data else ""
+    rest = "".join(f", {name} {value}" for name, value in event.items() if name not in known)
+    examples = f"{event['examples']:,}" if isinstance(event["examples"], int) else str(event["examples"])
+    return f"{event['date']}: {examples} examples{source}{rest}, by rue {event['rue']}"

@@ -1,0 +1,365 @@
+"""The model file: all it takes to go on exactly where learning stopped (DESIGN 6.3).
+
+A file holds the settings and the state of a learner, its evidence, the labels' meaning, and what its maker wants to
+remember. Arrays are kept without the coordinates that are 0, so a wide model with few features in use is a small file.
+Reading one runs nothing that it says, and refuses it in one sentence if it is damaged, foreign or newer.
+
+>>> import rue, tempfile, os
+>>> learner = rue.Perceptron()
+>>> _ = learner.run([[1.0, 2.0], [3.0, -1.0]], [1, -1])
+>>> with tempfile.TemporaryDirectory() as folder:
+...     save(learner, os.path.join(folder, "model.rue"))
+...     again = load(os.path.join(folder, "model.rue")).learner
+>>> again == learner
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue.container import FORMAT, read_container, write_container
+from rue.errors import DataError, SettingsError
+from rue.learners import Learner
+from rue.learners.adaptive import Diagonal, W
+from rue.learners.gradient import Gradient
+from rue.learners.intake import Names
+from rue.learners.leader import Leader
+from rue.learners.points import SCALE, Scaled, T
+from rue.learning import Run
+from rue.ledger import Ledger, open_ledger
+from rue.losses import Loss, Square
+from rue.regret.curvature import WIDEST, Curvature
+from rue.regret.evidence import Evidence, Largest
+from rue.regret.witnesses import Pool
+from rue.settings import from_json, plain_json, read_json, rebuilt, write_json
+from rue.streams import Labels
+
+__all__ = ["MOST_NAMES", "Model", "history_entry", "load", "load_model", "save", "save_model"]
+
+MOST_NAMES = 65_536
+"""How many slots a model file keeps the names of."""
+
+_MOST_COORDINATES = 2**32 + 1  # feature indices are below 2³², and there may be an intercept
+
+
+@dataclasses.dataclass(eq=False)
+class Model:
+    """What a model file holds. `history`, `features`, `counts` and `position` are plain JSON, kept as they are."""
+
+    learner: Learner
+    evidence: Evidence | None = None
+    labels: Labels | None = None
+    history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """What was learnt when: `data`, `examples`, `date`, `rue`."""
+    features: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """How data become features."""
+    names: dict[int, str] = dataclasses.field(default_factory=dict)
+    """What slots are called; the first 65,536 are kept."""
+    counts: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Sums of the whole history beside the evidence; `refused` and `skipped` among them."""
+    position: dict[str, Any] | None = None
+    """Where in its data it stopped, or None if it came to the end."""
+
+
+def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
+    """Write a model, a run or a learner to a file, whole or not at all; see `load`."""
+    if isinstance(what, Run):
+        counts = {"refused": what.refused, "skipped": what.skipped}
+        what = Model(what.learner, what.evidence, what.labels, [history_entry(what.examples)], counts=counts)
+    elif isinstance(what, Learner):
+        what = Model(what, history=[history_entry(what.t)])
+    if not isinstance(what, Model):
+        raise SettingsError(f"save: give a run, a learner or a model, not {type(what).__name__}.")
+    save_model(what, path)
+
+
+def load(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
+    """Read a model file; `load(path).learner` goes on bit for bit.
+
+    A class of your own that the learner was built with is named in the file, not kept in it: hand it over in `known`.
+    """
+    return load_model(path, known)
+
+
+def history_entry(examples: int, data: Iterable[str] = ()) -> dict[str, Any]:
+    """A line of a model's history, dated now."""
+    from rue import __version__
+
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"data": list(data), "examples": examples, "date": now, "rue": __version__}
+
+
+def save_model(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model; the file that was there stays if anything goes wrong."""
+    from rue import __version__
+
+    arrays: dict[str, Any] = {}
+    head = {
+        "format": FORMAT,
+        "rue": __version__,
+        "learner": _learner_written(model.learner, arrays),
+        "evidence": None if model.evidence is None else _evidence_written(model.evidence, arrays),
+        "labels": None if model.labels is None else _labels_written(model.labels),
+        **{name: plain_json(getattr(model, name), name) for name in ("history", "features", "counts", "position")},
+    }
+    named = list(model.names.items())[:MOST_NAMES]
+    _put_text(arrays, "names", [[int(slot), str(name)] for slot, name in named])
+    write_container(path, head, arrays)
+
+
+def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
+    """Read a model; any file that is not one is a DataError in one sentence."""
+    head, arrays = read_container(path)
+    reader = _Reader(arrays)
+    try:
+        learner = _learner_read(reader, head["learner"], known)
+        evidence = None if head["evidence"] is None else _evidence_read(reader, head["evidence"], known)
+        labels = None if head["labels"] is None else _labels_read(head["labels"])
+        kept = {
+            name: _typed(head[name], kind) for name, kind in (("history", list), ("features", dict), ("counts", dict))
+        }
+        position = None if head["position"] is None else _typed(head["position"], dict)
+        names = {_count(slot, _MOST_COORDINATES): _typed(name, str) for slot, name in reader.text("names", MOST_NAMES)}
+        reader.require_end()
+    except KeyError as error:
+        raise DataError(f"{path} is not a model that can be read: it has no {str(error)[:40]}.") from error
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+        raise DataError(f"{path} is not a model that can be read: {str(error)[:300].rstrip('.')}.") from error
+    return Model(learner, evidence, labels, names=names, position=position, **kept)
+
+
+# The learner.
+
+
+def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
+    state = learner.__getstate__()
+    algorithm, point = state["algorithm"], state["_point"]
+    if type(algorithm) not in (Gradient, Diagonal, Leader):
+        raise SettingsError(f"{type(algorithm).__name__} is an algorithm of your own: only rue's can be saved.")
+    written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
+    if point is None:
+        return written
+    if algorithm.start(learner.coordinates, np.zeros)[0] != state["_rule"]:
+        raise SettingsError(f"{learner!r} cannot be saved: its step depends on how wide the first example was.")
+    _put(arrays, "point.memory", point.memory)
+    for name, array in _kept(point):
+        _put(arrays, f"point.{name}", array[: learner.coordinates])
+    places = list(learner.names.places)
+    for place in places:
+        if type(place) not in (str, int, float, bool, type(None)) or place != place:
+            raise SettingsError(f"the feature {place!r} cannot be saved: name features by text or numbers.")
+    _put_text(arrays, "point.names", places)
+    return {**written, "d": learner.d}
+
+
+def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
+    algorithm, intercept = from_json(head["algorithm"], known), _typed(head["intercept"], bool)
+    if type(algorithm) not in (Gradient, Diagonal, Leader):
+        raise DataError("it names no algorithm of rue's")
+    _typed(algorithm.name, str)
+    names, d, rule, point = Names(), 0, None, None
+    if head["d"] is not None:
+        d = _count(head["d"], 2**32)
+        coordinates = d + int(intercept)
+        columns = 4 if isinstance(algorithm, Diagonal) else 2 + algorithm.domain.scratch_rows
+        _require_memory(coordinates, columns)
+        rule, point = algorithm.start(coordinates, np.zeros)
+        reader.fill("point.memory", point.memory)
+        for name, array in _kept(point):
+            values = reader.fill(f"point.{name}", array[:coordinates])
+            if not np.isfinite(values[:, W] if name == "table" else values).all() and name != "r":
+                raise DataError("its weights are not finite")
+        _count(float(point.memory[T]), 2**53)
+        if isinstance(point, Scaled) and not 0.0 < abs(point.memory[SCALE]) < np.inf:
+            raise DataError("the scale of its point is impossible")
+        places = reader.text("point.names", d)
+        if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
+            raise DataError("the names of its features are impossible")
+        names.places = {place: j for j, place in enumerate(places)}
+    learner = Learner.__new__(Learner)
+    learner.__setstate__(
+        {"algorithm": algorithm, "intercept": intercept, "d": d, "names": names, "_rule": rule, "_point": point}
+    )
+    return learner
+
+
+def _kept(point: Any) -> list[tuple[str, Any]]:
+    """The arrays of a point that have a row for each coordinate and change: not the centre, not room to work in."""
+    named = point._asdict().items()
+    arrays = [(name, field) for name, field in named if isinstance(field, np.ndarray) and field.shape[0]]
+    return [(name, field) for name, field in arrays if name not in ("memory", "c", "scratch")]
+
+
+# The evidence.
+
+
+def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any]:
+    ledger, largest, pool, curvature = evidence.ledger, evidence.largest, evidence.pool, evidence.curvature
+    _put(arrays, "evidence.sums", ledger.sums)
+    _put(arrays, "evidence.S", ledger.S)
+    if largest is not None:
+        _put(arrays, "evidence.largest", largest.magnitudes)
+    if pool is not None:
+        for name in ("table", "state", "radii", "rates", "largest"):
+            _put(arrays, f"pool.{name}", getattr(pool, name))
+    if curvature is not None:
+        for name in ("gram", "moment", "square"):
+            _put(arrays, f"curvature.{name}", getattr(curvature, name))
+    return {
+        "loss": rebuilt(evidence.loss),
+        "lambda": float(evidence.lambda_),
+        "penalty": float(evidence.penalty),
+        "size": ledger.S.size,
+        "largest": None if largest is None else largest.magnitudes.size,
+        "pool": None if pool is None else [pool.table.shape[0], pool.radii.size, pool.largest.size],
+        "curvature": None if curvature is None else curvature.moment.size,
+    }
+
+
+def _evidence_read(reader: _Reader, head: Any, known: Iterable[type]) -> Evidence:
+    loss = from_json(head["loss"], known)
+    lambda_, penalty = _typed(head["lambda"], float), _typed(head["penalty"], float)
+    if not isinstance(loss, Loss) or not 0.0 <= lambda_ < np.inf:
+        raise DataError("its evidence is about no loss of rue's")
+    ledger: Ledger = open_ledger(_rows(head["size"], 1))
+    reader.fill("evidence.sums", ledger.sums)
+    reader.fill("evidence.S", ledger.S)
+    _count(float(ledger.sums[accounts.EXAMPLES]), 2**53)
+    largest = pool = curvature = None
+    if head["largest"] is not None:
+        largest = Largest(np.zeros(_rows(head["largest"], 1)))
+        reader.fill("evidence.largest", largest.magnitudes)
+    if head["pool"] is not None:
+        pool = _pool_read(reader, *_typed(head["pool"], list))
+    if head["curvature"] is not None:
+        n = _count(head["curvature"], WIDEST)
+        if not isinstance(loss, Square):
+            raise DataError("it holds the curvature of a loss that has none")
+        curvature = Curvature(np.zeros((n, n)), np.zeros(n), np.zeros(1))
+        for name in ("gram", "moment", "square"):
+            reader.fill(f"curvature.{name}", getattr(curvature, name))
+    return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty)
+
+
+def _pool_read(reader: _Reader, rows: Any, many: Any, scaled: Any) -> Pool:
+    K = _count(many, 2**16)
+    rows, scaled = _rows(rows, 2 * K), _rows(scaled, 1)
+    if K == 0 or scaled not in (0, rows):
+        raise DataError("its witnesses do not fit together")
+    pool = Pool(np.zeros((rows, 2 * K)), np.zeros((5, K)), np.zeros(K), np.zeros(K), np.zeros((2, K)), np.zeros(scaled))
+    for name in ("table", "state", "radii", "rates", "largest"):
+        reader.fill(f"pool.{name}", getattr(pool, name))
+    return pool
+
+
+# Labels.
+
+
+def _labels_written(labels: Labels) -> list[Any]:
+    return [labels.task, *(plain_json(name, "labels") for name in (labels.negative, labels.positive))]
+
+
+def _labels_read(head: Any) -> Labels:
+    task, negative, positive = _typed(head, list)
+    if task not in ("classify", "regress") or any(isinstance(name, list | dict) for name in (negative, positive)):
+        raise DataError("its labels make no sense")
+    return Labels(task, negative, positive)
+
+
+# Arrays: rows of zeros are left out where that saves space.
+
+
+def _put(arrays: dict[str, Any], name: str, array: Any) -> None:
+    if not array.size:
+        arrays[name] = array
+        return
+    used = (array.view(np.uint64) != 0).reshape(array.shape[0], -1).any(axis=1)  # bits, so that −0.0 counts
+    many, row = int(np.count_nonzero(used)), array.nbytes // array.shape[0]
+    kind = np.uint32 if array.shape[0] <= 2**32 else np.uint64
+    if many * (row + np.dtype(kind).itemsize) >= array.nbytes:
+        arrays[name] = array
+    else:
+        arrays[name] = array[used]
+        arrays[f"{name}.rows"] = np.flatnonzero(used).astype(kind)
+
+
+def _put_text(arrays: dict[str, Any], name: str, value: Any) -> None:
+    """JSON too long for a header."""
+    arrays[name] = np.frombuffer(write_json(value).encode(), dtype=np.uint8)
+
+
+class _Reader:
+    """The arrays of a file, each taken once and only where it fits."""
+
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        self.arrays = arrays
+
+    def take(self, name: str, kinds: tuple[Any, ...]) -> Any:
+        array = self.arrays.pop(name)
+        if array.dtype not in kinds:
+            raise DataError(f"its array {name} is of the wrong kind")
+        return array
+
+    def fill(self, name: str, array: Any) -> Any:
+        """Write what the file holds into an array of zeros of the right shape; the rows that are not all 0."""
+        values = self.take(name, (np.float64,))
+        rows: Any = slice(None)
+        shape = array.shape
+        if f"{name}.rows" in self.arrays:
+            rows = self.take(f"{name}.rows", (np.uint32, np.uint64))
+            shape = (rows.size, *array.shape[1:])
+            rising = rows.ndim == 1 and bool((rows[1:] > rows[:-1]).all())
+            if not rising or (rows.size and int(rows[-1]) >= array.shape[0]):
+                raise DataError(f"the coordinates of its array {name} are impossible")
+        if values.shape != shape:
+            raise DataError(f"its array {name} has the wrong shape")
+        array[rows] = values
+        return values
+
+    def text(self, name: str, most: int) -> list[Any]:
+        """A list of at most so many things that was written as JSON."""
+        found: list[Any] = _typed(read_json(self.take(name, (np.uint8,)).tobytes()), list)
+        if len(found) > most:
+            raise DataError("it has more names than features")
+        return found
+
+    def require_end(self) -> None:
+        if self.arrays:
+            raise DataError("it holds arrays that do not belong to it")
+
+
+# Numbers that are to be believed.
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise DataError(f"a {type(value).__name__} stands where a {kind.__name__} belongs")
+    return value
+
+
+def _count(value: Any, most: int) -> int:
+    """A whole number from 0 to `most`."""
+    if type(value) not in (int, float) or not 0 <= value <= most or value != int(value):
+        raise DataError(f"{str(value)[:40]} stands where a number of things belongs")
+    return int(value)
+
+
+def _rows(value: Any, columns: int) -> int:
+    rows = _count(value, _MOST_COORDINATES)
+    _require_memory(rows, columns)
+    return rows
+
+
+def _require_memory(rows: int, columns: int) -> None:
+    """Refuse a width that this machine could not hold, before it is tried."""
+    needed = 8 * rows * columns
+    if needed > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise DataError(f"{rows:,} coordinates need {needed / 2**30:,.0f} GiB, more than this machine has")
