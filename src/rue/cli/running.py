@@ -15,13 +15,14 @@ import numpy as np
 
 from rue.cli.progress import Progress
 from rue.errors import DataError, SettingsError
+from rue.learning import Run
 from rue.model_file import Model, save_model
 from rue.passes import Pass
 from rue.streams import Block
 from rue.streams.data import Data
 from rue.streams.files import Place, Read, Spot
 
-__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running"]
+__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running", "run_of"]
 
 
 INTERRUPTED = "interrupted"
@@ -123,8 +124,6 @@ class Running:
     spot: Spot = START
     reading: float = 0.0
     """Seconds spent waiting for data."""
-    after: Callable[[Pass], None] = lambda going: None
-    """Called after each block."""
     record: Callable[[Block, Any], None] = lambda block, made: None
     """Given each block as it was learnt, and its predictions."""
 
@@ -156,7 +155,6 @@ class Running:
                 return why
             self.spot = read.after
             self.progress.update(self.going, self.data.share(self.spot.place))
-            self.after(self.going)
             self._maybe_save()
             if stop.is_set():
                 break
@@ -252,3 +250,25 @@ def _first(block: Block, rows: int) -> Block:
         X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(len(block), block.width))
     y = None if block.y is None else np.asarray(block.y)[:rows]
     return Block(X[:rows], y, None if block.weights is None else block.weights[:rows])
+
+
+def run_of(going: Pass, kept: list[tuple[Block, Any]]) -> Run:
+    """A `Run`, from a pass and the blocks and predictions that were recorded."""
+    assert going.labels is not None
+    assert going.evidence is not None
+    blocks = [block for block, _ in kept]
+    weights = None
+    if any(block.weights is not None for block in blocks):
+        ones = [np.ones(len(block)) if block.weights is None else block.column_of_weights() for block in blocks]
+        weights = np.concatenate(ones)
+    return Run(
+        going.learner,
+        going.labels,
+        np.concatenate([made for _, made in kept]),
+        np.concatenate([going.labels.encode(block.y) for block in blocks]),
+        weights,
+        going.evidence,
+        going.refused,
+        going.skipped,
+        going.seconds,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
 import typer
 
 from rue.audit import audit as audited
@@ -13,9 +12,8 @@ from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.commands.learn import write_report
 from rue.cli.progress import Progress
-from rue.cli.running import INTERRUPTED, Running
+from rue.cli.running import INTERRUPTED, Running, run_of
 from rue.errors import DataError
-from rue.learning import Run
 from rue.passes import Pass
 from rue.report import page, report
 from rue.streams import Block
@@ -59,29 +57,11 @@ def audit(
     why = running.run()
     if why:
         raise DataError("stopped before the end: an audit needs the whole stream." if why == INTERRUPTED else why)
-    if not going.examples or going.labels is None or going.evidence is None:
+    if not going.examples:
         raise DataError("there are no examples to learn.")
-    run = Run(
-        going.learner,
-        going.labels,
-        np.concatenate([made for _, made in kept]),
-        np.concatenate([going.labels.encode(block.y) for block, _ in kept]),
-        _weights([block for block, _ in kept]),
-        going.evidence,
-        going.refused,
-        going.skipped,
-        going.seconds,
-    )
+    run = run_of(going, kept)
     found = audited(run, [block for block, _ in kept], radius=radius)
     said = report(going, radius=radius, audit=found, read=running.reading, total=time.monotonic() - started)
     write_report(said, report_path)
     typer.echo(page(said))
     return 0 if found.passed else 1
-
-
-def _weights(blocks: list[Block]) -> Any:
-    if all(block.weights is None for block in blocks):
-        return None
-    return np.concatenate(
-        [np.ones(len(block)) if block.weights is None else block.column_of_weights() for block in blocks]
-    )

@@ -14,11 +14,12 @@ from rue.baselines import Baselines
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.progress import Progress
-from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running
+from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running, run_of
 from rue.errors import DataError, SettingsError
-from rue.model_file import entry, load_model
+from rue.model_file import history_entry, load_model
 from rue.passes import Pass
 from rue.report import page, report
+from rue.streams import Block
 from rue.streams.data import Data
 from rue.streams.files import Place, Spot
 
@@ -46,7 +47,9 @@ def learn(
         str | None, typer.Option(metavar="OUT.csv", help="Write each prediction, made before its example was learnt.")
     ] = None,
     report_path: o.ReportPath = None,
-    plot: Annotated[str | None, typer.Option(metavar="OUT.png|.svg", help="Draw risk and certificate.")] = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="OUT.png|.svg", help="Draw risk and certificate (keeps 16 bytes an example).")
+    ] = None,
     bad: o.Bad = "stop",
     told: o.Format = None,
     bits: o.Bits = 20,
@@ -78,44 +81,25 @@ def learn(
         stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
         spot, number, kept, history = START, 1, None, []
     before = going.examples
-    curve = _Curve() if plot else None
+    rows: list[tuple[Block, Any]] = []
     writer = None if predictions is None else Predictions(predictions, kept)
     running = Running(
         stream, going, Progress(quiet, radius), passes or 1, writer, model, checkpoint, often, history, number, spot
     )
-    if curve is not None:
-        running.after = curve.enter
+    if plot is not None:
+        running.record = lambda block, made: rows.append((block, made))
     why = running.run()
-    history.append(entry(going.examples - before, data))
+    history.append(history_entry(going.examples - before, data))
     _finish(running, why, model, checkpoint)
     said = report(going, radius=radius, read=running.reading, total=time.monotonic() - started)
     write_report(said, report_path)
-    if curve is not None and going.examples:
-        curve.draw(str(plot), going)
+    if plot is not None and going.examples:
+        run_of(going, rows).plot(path=plot)
     interrupted = why == INTERRUPTED
     typer.echo(page(said, "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""))
     if why and not interrupted:
         raise DataError(why)
     return 130 if interrupted else 0
-
-
-class _Curve:
-    """The losses of a pass in a few points, for the plot."""
-
-    def __init__(self) -> None:
-        self.points: list[tuple[int, float]] = []
-
-    def enter(self, going: Pass) -> None:
-        from rue import ledger as accounts
-
-        assert going.evidence is not None
-        sums = going.evidence.ledger.sums
-        self.points.append((going.examples, float(sums[accounts.LOSS]) / max(float(sums[accounts.WEIGHT]), 1e-300)))
-
-    def draw(self, path: str, going: Pass) -> None:
-        from rue.plots import plot_pass
-
-        plot_pass(going, np.array(self.points), path)
 
 
 def _require_task(task: str) -> None:
