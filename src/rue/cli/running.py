@@ -170,7 +170,7 @@ class Running:
             if block.y is None:
                 return f"{read.name} has no labels."
             out = self.going.learn(block)
-            self.record(block, out)
+            self.record(_first(block, out.size), out)
             if self.predictions is not None:
                 self.predictions.write(out)
             if self.going.stopped is not None:
