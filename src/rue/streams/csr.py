@@ -1,0 +1,119 @@
+"""Sparse rows in the making: what the parsers of text write to."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue._jit import values
+from rue.streams.base import _View
+
+__all__ = ["CODE", "DONE", "FEATURES", "LINE", "PLACE", "POSITION", "ROWS", "WIDTH", "Csr", "open_csr"]
+
+POSITION, LINE, ROWS, FEATURES, WIDTH, CODE, PLACE = (np.uint64(i) for i in range(7))
+DONE = np.uint64(0)
+_0, _1, _2, _32 = (np.uint64(i) for i in (0, 1, 2, 32))
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@values
+class Csr(NamedTuple):
+    """The arrays of a CSR matrix, with labels and line numbers, filled row by row.
+
+    `state` says how far: the position in the text, the line there, rows and features written, the width; and, after a
+    row that is no example, what is wrong with it (CODE) and where in the text (PLACE).
+    """
+
+    state: Any
+    offsets: Any
+    indices: Any
+    values: Any
+    labels: Any
+    lines: Any
+    keys: Any
+    spare: Any
+
+    def arrange(self, lo: Any, hi: Any) -> Any:
+        """Sort the features lo:hi by index, equal ones in the order they came in; where one occurs again, hi if none does.
+
+        By merging: sorted stretches of length 1, 2, 4, … in `keys`, which hold the index above the place.
+        """
+        n = hi - lo
+        for i in range(n):
+            self.keys[i] = np.uint64(self.indices[lo + i]) << _32 | i
+            self.spare[i] = self.values[lo + i]
+        source, target, length = _0, n, _1
+        while length < n:
+            start = _0
+            while start < n:
+                middle = min(start + length, n)
+                self.merge(source + start, source + middle, source + min(middle + length, n), target + start)
+                start = middle + length
+            source, target, length = target, source, length * _2
+        again = hi
+        for i in range(n):
+            key = self.keys[source + i]
+            self.indices[lo + i] = key >> _32
+            self.values[lo + i] = self.spare[key & _LOW]
+            if i > _0 and key >> _32 == self.keys[source + i - _1] >> _32:
+                again = lo + i
+        return again
+
+    def merge(self, left: Any, middle: Any, stop: Any, to: Any) -> None:
+        """Merge the sorted keys left:middle and middle:stop, without a branch that depends on them."""
+        right = middle
+        while left < middle and right < stop:
+            a, b = self.keys[left], self.keys[right]
+            smaller = np.uint64(a < b)
+            self.keys[to] = min(a, b)
+            left, right, to = left + smaller, right + _1 - smaller, to + _1
+        while left < middle:
+            self.keys[to] = self.keys[left]
+            left, to = left + _1, to + _1
+        while right < stop:
+            self.keys[to] = self.keys[right]
+            right, to = right + _1, to + _1
+
+    def add_up(self, lo: Any, hi: Any) -> Any:
+        """Replace sorted features of the same index by one with the sum of their values: the new end."""
+        last = lo
+        for k in range(lo + _1, hi):
+            if self.indices[k] == self.indices[last]:
+                self.values[last] += self.values[k]
+            else:
+                last += _1
+                self.indices[last], self.values[last] = self.indices[k], self.values[k]
+        return last + _1 if hi > lo else hi
+
+    def finish(self, lo: Any, hi: Any, label: Any, line: Any) -> None:
+        """Enter the features lo:hi, sorted, as the next row."""
+        row = self.state[ROWS]
+        self.labels[row] = label
+        self.lines[row] = line
+        self.offsets[row + _1] = hi
+        if hi > lo:
+            self.state[WIDTH] = max(self.state[WIDTH], np.uint64(self.indices[hi - _1]) + _1)
+        self.state[ROWS] = row + _1
+        self.state[FEATURES] = hi
+
+    def matrix(self, width: int) -> Any:
+        """The rows so far."""
+        features = int(self.state[FEATURES])
+        return _View(self.offsets[: int(self.state[ROWS]) + 1], self.indices[:features], self.values[:features], width)
+
+
+def open_csr(rows: int, features: int) -> Csr:
+    """Room for some rows and features; memory that is never written to costs nothing."""
+    offsets = np.empty(rows + 1, dtype=np.int64)
+    offsets[0] = 0
+    return Csr(
+        np.zeros(7, dtype=np.uint64),
+        offsets,
+        np.empty(features, dtype=np.uint32),
+        np.empty(features),
+        np.empty(rows),
+        np.empty(rows, dtype=np.int64),
+        np.empty(2 * features, dtype=np.uint64),
+        np.empty(features),
+    )

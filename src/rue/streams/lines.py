@@ -1,0 +1,74 @@
+"""What the formats of text share: whole lines, and words for what is wrong with one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rue._jit import Kernel
+from rue.streams.chunk import BadRow
+from rue.streams.csr import CODE, DONE, LINE, PLACE, POSITION, ROWS, Csr
+
+__all__ = ["number_fault", "read_lines", "shown", "split_point", "word_at"]
+
+_MARK = b"\xef\xbb\xbf"  # which some editors begin a file of UTF-8 with
+
+
+def split_point(buffer: bytes) -> int:
+    """Where the last whole line ends: what follows waits for more.
+
+    >>> split_point(b"1 2:3\\n1 4")
+    6
+    """
+    return buffer.rfind(b"\n") + 1
+
+
+def read_lines(
+    read: Kernel,
+    args: tuple[Any, ...],
+    csr: Csr,
+    text: bytes,
+    first_line: int,
+    complaint: Callable[[bytes, int, int], str],
+) -> tuple[BadRow, ...]:
+    """Call a kernel, which stops after each row that is no example, until it has read the whole text."""
+    state = csr.state
+    state[POSITION] = len(_MARK) if first_line == 1 and text.startswith(_MARK) else 0
+    state[LINE] = first_line
+    run = read.resolve(*args)
+    bad = []
+    while state[POSITION] < len(text):
+        run(*args)
+        if state[CODE] != DONE:
+            why = complaint(text, int(state[CODE]), int(state[PLACE]))
+            bad.append(BadRow(int(state[ROWS]), int(state[LINE]) - 1, "", why))
+            state[CODE] = DONE
+    return tuple(bad)
+
+
+def word_at(text: bytes, place: int, delimiters: bytes) -> str:
+    """The word that starts at a place; a long one is cut, so that an absurd line costs no more than any other."""
+    found = re.match(rb"[^%b]*" % re.escape(delimiters), text[place : place + 200])
+    return found.group().decode("utf-8", "backslashreplace") if found else ""
+
+
+def shown(word: str) -> str:
+    """A word in quotes, shortened to 40 characters."""
+    return repr(word if len(word) <= 40 else word[:39] + "…")
+
+
+def number_fault(what: str, word: str) -> str:
+    """Why a word is not accepted as a number."""
+    if not word:
+        return f"the {what} is missing"
+    try:
+        value = math.nan if "_" in word else float(word)
+    except ValueError:
+        return f"the {what} {shown(word)} is no number"
+    if "_" in word:
+        return f"the {what} {shown(word)} is no number"
+    if word.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return f"the {what} {shown(word)} is not finite"
+    return f"the {what} {shown(word)} is too large" if math.isinf(value) else f"the {what} {shown(word)} is no number"
