@@ -142,7 +142,7 @@ class Data:
             place = after if i == after.file else Place(i)
             if source.path != "-":
                 open_bytes(source).close()
-            yield from self._of_text(source, place, stop) if not self.tabular else self._of_table(source, place, stop)
+            yield from self._of_table(source, place, labelled, stop) if self.tabular else self._of_text(source, place, stop)
 
     def _of_text(self, source: Source, place: Place, stop: threading.Event) -> Iterator[Job]:
         parser = self._parser()
@@ -159,9 +159,24 @@ class Data:
 
         return Svmlight()
 
-    def _of_table(self, source: Source, place: Place, stop: threading.Event) -> Iterator[Job]:
-        raise NotImplementedError
-        yield
+    def _of_table(self, source: Source, place: Place, labelled: bool, stop: threading.Event) -> Iterator[Job]:
+        from rue.streams.columns import plan
+        from rue.streams.tables import Position, open_table
+
+        named = {"ipc": "arrow"}.get(self.format, self.format)
+        text = self.format in ("csv", "jsonl")
+        file = Patient(open_bytes(source)) if source.path == "-" else open_bytes(source) if text else source.path
+        table = open_table(file, named, separator=self.separator)
+        if self.columns is None:
+            asked = (self.target, self.weight, self.drop, self.category, self.bits)
+            self.columns = plan(table.schema, **dict(zip(("target", "weight", "drop", "category", "bits"), asked, strict=True)))
+        self.columns.require(table.schema.names, labelled)
+        start = Position(place.offset, place.line) if place.offset else None
+        for piece in table.pieces(start):
+            if stop.is_set():
+                return
+            job = partial(table.chunk, piece, self.columns, labels=labelled, names=len(self.names) < NAMES)
+            yield job, source.name, _row(place.file, piece.end), partial(_before_row, place.file, piece)
 
     def describe(self) -> dict[str, Any]:
         """What a model must know of it to read other data in the same way."""
@@ -197,3 +212,17 @@ def _spot(file: int, piece: Piece) -> Spot:
 
 def _before(file: int, piece: Piece, line: int) -> Spot:
     return _spot(file, piece.before_line(line))
+
+
+def _row(file: int, position: Any) -> Spot:
+    return Spot(Place(file, position.offset, position.line), lambda: "")
+
+
+def _before_row(file: int, piece: Any, line: int) -> Spot:
+    """The spot before a line of a table's piece: of text by its bytes, of batches by its row."""
+    if not isinstance(piece.data, bytes):
+        return Spot(Place(file, line - 1, line - 1), lambda: "")
+    cut = 0
+    for _ in range(line - 1 - piece.start.line):
+        cut = piece.data.index(b"\n", cut) + 1
+    return Spot(Place(file, piece.start.offset + cut, line - 1), lambda: "")

@@ -25,6 +25,7 @@ __all__ = [
     "FORMATS",
     "MIB",
     "Job",
+    "Patient",
     "Piece",
     "Place",
     "Read",
@@ -246,6 +247,19 @@ def _through_pipe(pipe: int, stop: threading.Event) -> Iterator[tuple[bytes, boo
         if size >= PIECE:
             yield b"".join(waiting), False
             waiting, size = [], 0
+
+
+class Patient:
+    """A pipe whose `read` gives what has arrived, and waits only if that is nothing."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.pipe = file.fileno()
+
+    def read(self, size: int) -> bytes:
+        return os.read(self.pipe, size)
+
+    def seekable(self) -> bool:
+        return False
 
 
 # Parsing ahead of learning.

@@ -1,0 +1,140 @@
+"""Kernels that turn the columns of a table into sparse rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue._jit import kernel, values
+
+__all__ = ["NOTHING", "Rows", "assemble", "first_of_each", "hash_texts"]
+
+NOTHING = np.uint32(2**32 - 1)
+"""The slot of a hashed column that says nothing in this row."""
+
+# In Numba an unsigned and a signed whole number add up to a float, so every constant is unsigned.
+_U = np.uint64
+_LOW = _U(2**32 - 1)
+_0, _1, _3, _4, _8 = (_U(i) for i in (0, 1, 3, 4, 8))
+_5, _13, _15, _16, _17, _19 = (_U(i) for i in (5, 13, 15, 16, 17, 19))
+_C1, _C2, _ADD, _F1, _F2 = (_U(i) for i in (0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35))
+
+
+@values
+class Murmur(NamedTuple):
+    """MurmurHash3-32 of text that comes in parts: what has been mixed in, and the bytes that wait for a fourth."""
+
+    h: Any
+    waiting: Any
+    length: Any
+
+    def more(self, data: Any, lo: Any, hi: Any) -> Any:
+        """With data[lo:hi] appended."""
+        h, waiting, length = self.h, self.waiting, self.length
+        for i in range(lo, hi):
+            waiting |= _U(data[i]) << (_8 * (length & _3))
+            length += _1
+            if length & _3 == _0:
+                k = (waiting * _C1) & _LOW
+                k = ((k << _15) | (k >> _17)) & _LOW
+                h ^= (k * _C2) & _LOW
+                h = ((h << _13) | (h >> _19)) & _LOW
+                h = (h * _5 + _ADD) & _LOW
+                waiting = _0
+        return Murmur(h, waiting, length)
+
+    def end(self) -> Any:
+        k = (self.waiting * _C1) & _LOW
+        k = ((k << _15) | (k >> _17)) & _LOW
+        h = (self.h ^ ((k * _C2) & _LOW)) ^ self.length
+        h = ((h ^ (h >> _16)) * _F1) & _LOW
+        h = ((h ^ (h >> _13)) * _F2) & _LOW
+        return h ^ (h >> _16)
+
+
+@kernel
+def hash_texts(prefix: Any, offsets: Any, data: Any, base: Any, mask: Any, out: Any) -> None:
+    """The slots base + (hash & mask) of prefix + data[offsets[i]:offsets[i + 1]], with seed 0."""
+    begun = Murmur(_0, _0, _0).more(prefix, _0, _U(prefix.size))
+    for i in range(out.size):
+        out[i] = base + (begun.more(data, _U(offsets[i]), _U(offsets[i + 1])).end() & mask)
+
+
+@values
+class Rows(NamedTuple):
+    """The sparse rows being written."""
+
+    indptr: Any
+    indices: Any
+    values: Any
+
+    def enter(self, slot: Any, first: Any, end: Any) -> Any:
+        """Put a slot of value 1 in its place among those from `first` to `end`; equal ones add up. The new end."""
+        at = end
+        while at > first and self.indices[at - _1] >= slot:
+            at -= _1
+        if at < end and self.indices[at] == slot:
+            self.values[at] += 1.0
+            return end
+        k = end
+        while k > at:
+            self.indices[k], self.values[k] = self.indices[k - _1], self.values[k - _1]
+            k -= _1
+        self.indices[at], self.values[at] = slot, 1.0
+        return end + _1
+
+
+@kernel
+def assemble(numbers: Any, absent: Any, slots: Any, good: Any, culprit: Any, rows: Any) -> Any:
+    """Write the good rows and return how many there are.
+
+    `numbers[j, i]` is feature j of row i: 0 is left out, NaN becomes the indicator at slot `absent[j]`, and an infinity
+    takes the row out, with its column in `culprit`. `slots[h, i]` are slots of value 1 or NOTHING.
+    """
+    count, end = 0, _0
+    for i in range(good.size):
+        if not good[i]:
+            continue
+        start, missing, infinite = end, False, -1
+        for j in range(absent.size):
+            x = numbers[j, i]
+            if x != 0.0:
+                if math.isfinite(x):
+                    rows.indices[end], rows.values[end] = j, x
+                    end += _1
+                elif math.isnan(x):
+                    missing = True
+                else:
+                    infinite = j
+        if infinite >= 0:
+            good[i], culprit[i], end = False, infinite, start
+            continue
+        first = end
+        if missing:
+            for j in range(absent.size):
+                if math.isnan(numbers[j, i]):
+                    end = rows.enter(absent[j], first, end)
+        for h in range(slots.shape[0]):
+            if slots[h, i] != NOTHING:
+                end = rows.enter(slots[h, i], first, end)
+        count += 1
+        rows.indptr[count] = end
+    return count
+
+
+@kernel
+def first_of_each(slots: Any, good: Any, table: Any, out: Any) -> Any:
+    """The first good row of each slot that occurs, into `out`; how many. `table` is filled with NOTHING, 2^b long."""
+    mask, count = _U(table.size - 1), 0
+    for i in range(good.size):
+        if good[i] and slots[i] != NOTHING:
+            k = _U(slots[i]) & mask
+            while table[k] != NOTHING and table[k] != slots[i]:
+                k = (k + _1) & mask
+            if table[k] == NOTHING:
+                table[k] = slots[i]
+                out[count] = i
+                count += 1
+    return count

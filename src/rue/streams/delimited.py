@@ -1,0 +1,199 @@
+"""CSV and its kin, read by pyarrow a piece at a time.
+
+The separator is sniffed from the first lines, and so is the header: there is none if whatever is a number in the second
+line is one in the first line too; columns are then called 1, 2, …. The types of the columns are those of the first
+piece; a later value that does not fit makes its row a bad one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from typing import Any
+
+from rue.errors import DataError
+from rue.streams.columns import Columns, kind_of
+from rue.streams.encoding import shortened
+from rue.streams.scanning import Text, Unreadable
+from rue.streams.tables import Position
+
+__all__ = ["SEPARATORS", "Delimited"]
+
+SEPARATORS = "\t;|, "
+"""In the order in which they are tried: commas may be in decimal numbers, spaces in words."""
+MISSING = [
+    *("", "?", "\\N", "None", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null"),
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+]
+"""What stands for a missing number."""
+WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8"}
+SNIFFED = 1 << 16
+_WHERE = re.compile(r"In CSV column #(\d+): .*?conversion error to [^:]*: (?:invalid value '(.*)')?", re.DOTALL)
+
+
+class Delimited(Text):
+    """A CSV file."""
+
+    quoting = True
+
+    def __init__(self, file: Any, separator: str | None, block: int) -> None:
+        super().__init__(file, block)
+        while self.fill() and not self._enough():
+            pass
+        _require_text(self.head)
+        if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
+            raise DataError(f"the separator must be a single character such as ',' or ';', not {separator!r}.")
+        mark = 3 if self.head.startswith(b"\xef\xbb\xbf") else 0
+        text = self.head[mark : mark + SNIFFED].decode("utf-8", "replace")
+        self.separator = separator or _sniff(text, not self.ended or len(self.head) > SNIFFED)
+        rows = [row for row in itertools.islice(_rows(text, self.separator), 50) if row][:2]
+        if not rows:
+            raise DataError("the file is empty.")
+        self.begin = Position(mark, 0)
+        if _is_header(rows):
+            self.names = [name.strip() or str(place) for place, name in enumerate(rows[0], 1)]
+            self.begin = self._after_first(mark)
+        else:
+            self.names = [str(place) for place in range(1, len(rows[0]) + 1)]
+        for place, name in enumerate(self.names):
+            if name in self.names[:place]:
+                raise DataError(f"two columns are called {name!r} in the first line: rename one.")
+        self.schema = self._schema(self.head[self.begin.offset :])
+
+    def _enough(self) -> bool:
+        """Whether a header and a record have arrived."""
+        count, _, complete, _ = self.scanned(self.head, 0)[0]
+        return bool(count > 2 or (count == 2 and complete == len(self.head)))
+
+    def _after_first(self, mark: int) -> Position:
+        """The place after the first record that is not empty."""
+        (count, lines, _, _), starts, at = self.scanned(self.head[mark:], 2)
+        return Position(mark + int(starts[1]), int(at[1])) if count > 1 else Position(len(self.head), lines)
+
+    def _schema(self, data: bytes) -> Any:
+        """The types that the first records suggest and all of them fit."""
+        import pyarrow as pa
+
+        data = data[: self.cut(data, self.ended)]
+        if not data:
+            return pa.schema([(name, pa.null()) for name in self.names])
+        found = self._read(data, None, self.names)[0].schema
+        types = {field.name: _read_as(field.type) for field in found}
+        while True:
+            try:
+                return self._read(data, types, self.names)[0].schema
+            except Unreadable as error:  # a whole number in hexadecimal is none with a fraction
+                types[error.column] = pa.string() if types[error.column] != pa.string() else pa.binary()
+
+    def read(self, data: bytes, columns: Columns) -> tuple[Any, list[tuple[int, str]]]:
+        import pyarrow as pa
+
+        here = set(self.names)
+        types = {name: self._type(name, columns.kind(name)) for name in columns.used if name in here}
+        if not data:
+            return pa.schema(list(types.items())).empty_table(), []
+        return self._read(data, types, list(types))
+
+    def _type(self, name: str, kind: str) -> Any:
+        import pyarrow as pa
+
+        own = self.schema.field(name).type
+        if kind_of(own) == kind and not pa.types.is_null(own):
+            return own
+        usual = {"number": pa.float64(), "boolean": pa.bool_(), "timestamp": pa.timestamp("us"), "date": pa.date32()}
+        return usual.get(kind, pa.time32("s") if kind == "time" else pa.string())
+
+    def _read(self, data: bytes, types: Any, wanted: list[str]) -> tuple[Any, list[tuple[int, str]]]:
+        import pyarrow as pa
+        from pyarrow import csv as reader
+
+        misshapen: list[tuple[int, str]] = []
+
+        def note(row: Any) -> str:
+            fields = f"{row.actual_columns} field" + "s" * (row.actual_columns != 1)
+            misshapen.append((row.number - 1, f"{fields} instead of {row.expected_columns}"))
+            return "skip"
+
+        reading = reader.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self.names)
+        parsing = reader.ParseOptions(delimiter=self.separator, invalid_row_handler=note)
+        converting = reader.ConvertOptions(
+            column_types=types, include_columns=wanted, null_values=MISSING, strings_can_be_null=False
+        )
+        try:
+            return reader.read_csv(pa.BufferReader(data), reading, parsing, converting), misshapen
+        except pa.ArrowInvalid as error:
+            raise self._unreadable(str(error), types) from error
+
+    def _unreadable(self, error: str, types: Any) -> Unreadable:
+        where = _WHERE.match(error)
+        if where is None:
+            return Unreadable("", error.splitlines()[0][:100])
+        name = self.names[int(where[1])]
+        kind = kind_of(types[name]) if types else ""
+        value = "this" if where[2] is None else shortened(where[2])
+        return Unreadable(name, f"{value} is not {WORDS.get(kind, 'a ' + kind)}")
+
+    def complaint(self, record: bytes, columns: Columns, error: Unreadable) -> tuple[str, str]:
+        return error.column, error.why
+
+
+def _read_as(found: Any) -> Any:
+    """The widest type of a kind: whole numbers may have fractions later, seconds too."""
+    import pyarrow as pa
+
+    kind = kind_of(found)
+    if kind == "number":
+        return pa.float64()
+    if kind == "timestamp" and found.unit == "s":
+        return pa.timestamp("us", found.tz)
+    return found if kind in ("boolean", "timestamp", "date", "time") else pa.string()
+
+
+def _require_text(head: bytes) -> None:
+    if not head:
+        raise DataError("the file is empty.")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError("the file is in UTF-16: convert it to UTF-8.")
+    if b"\r" in head and b"\n" not in head:
+        raise DataError("the lines end in a carriage return alone: convert them to end in a line feed.")
+
+
+def _rows(text: str, separator: str) -> Any:
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    while True:
+        try:
+            yield next(rows)
+        except (StopIteration, csv.Error):
+            return
+
+
+def _sniff(text: str, unfinished: bool) -> str:
+    """The first separator that cuts the first lines into equally many fields; else the one that cuts most."""
+    cuts = {}
+    for separator in SEPARATORS:
+        rows = [row for row in itertools.islice(_rows(text, separator), 21) if row]
+        rows = rows[:-1] if unfinished and 1 < len(rows) < 21 else rows
+        counts = [len(row) for row in rows]
+        if counts and min(counts) == max(counts) > 1:
+            return separator
+        cuts[separator] = sorted(counts)[len(counts) // 2] if counts else 0
+    best = max(SEPARATORS, key=lambda separator: cuts[separator])
+    return best if cuts[best] > 1 else ","
+
+
+def _is_header(rows: list[list[str]]) -> bool:
+    if len(rows) == 1:
+        return not all(map(_numeric, rows[0]))
+    first, second = rows
+    numbers = [above for above, below in zip(first, second, strict=False) if _numeric(below) and below not in MISSING]
+    return not numbers or not all(map(_numeric, numbers))
+
+
+def _numeric(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text.strip() in MISSING
+    return "_" not in text

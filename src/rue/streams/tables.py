@@ -1,0 +1,226 @@
+"""Tables as streams: CSV, JSON lines, Parquet, Arrow IPC, and frames in memory.
+
+    table = open_table("data.csv")
+    columns = plan(table.schema, target="bought")
+    for piece in table.pieces():
+        chunk = table.chunk(piece, columns)
+
+Pieces come in order and must be taken from one thread; `chunk` is pure and may run in any. A piece says where to go on
+after it: `table.pieces(piece.end)`, in another process if need be.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from rue.errors import DataError
+from rue.streams.chunk import Chunk
+from rue.streams.columns import Columns
+from rue.streams.encoding import encode
+
+__all__ = ["FORMATS", "Batches", "Piece", "Position", "Table", "open_table"]
+
+FORMATS = ("csv", "jsonl", "parquet", "arrow")
+VALUES = 1 << 22
+"""Values in a batch at most, so that wide tables are read in fewer rows at a time."""
+ROWS = 65_536
+
+
+class Position(NamedTuple):
+    """How far a table has been read: bytes and lines of text, or rows, which count as both."""
+
+    offset: int = 0
+    line: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Some consecutive rows as they were read."""
+
+    data: Any
+    """Bytes of whole lines, or a record batch."""
+    start: Position
+    end: Position
+
+
+class Table(Protocol):
+    """What `open_table` gives."""
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow schema; of text, as the first piece suggests."""
+        ...
+
+    def pieces(self, start: Position | None = None) -> Iterator[Piece]:
+        """The rows from the beginning, or after a position that an earlier piece ended at."""
+        ...
+
+    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: bool = False) -> Chunk:
+        """The examples of a piece, as `encode` makes them."""
+        ...
+
+
+def open_table(source: Any, format: str | None = None, *, separator: str | None = None, block: int = 1 << 20) -> Table:  # noqa: A002
+    """A table from a path, a binary file object, or a frame: pyarrow, pandas, polars, or any other Arrow stream.
+
+    `format` is csv, jsonl, parquet or arrow (IPC, file or stream), by the suffix if not given. Text is read some `block`
+    bytes at a time, and its file object's `read(n)` may give less than n. `separator` is for CSV.
+    """
+    from rue.streams.delimited import Delimited
+    from rue.streams.jsonlines import JsonLines
+
+    if not isinstance(source, str | os.PathLike) and not hasattr(source, "read"):
+        return _frame(source)
+    format = format or _format_of(source)  # noqa: A001
+    if format not in FORMATS:
+        raise DataError(f"there is no table format {format!r}: the formats are {', '.join(FORMATS)}.")
+    if format == "parquet":
+        return _parquet(source)
+    if format == "arrow":
+        return _ipc(source)
+    file = _opened(source)
+    return Delimited(file, separator, block) if format == "csv" else JsonLines(file, block)
+
+
+def _format_of(source: Any) -> str:
+    suffix = os.path.splitext(os.fspath(source))[1].lower() if isinstance(source, str | os.PathLike) else ""
+    known = {"csv": ".csv .tsv .txt .tab .psv", "jsonl": ".jsonl .ndjson .json", "parquet": ".parquet .pq"}
+    known["arrow"] = ".arrow .arrows .ipc .feather"
+    for format, suffixes in known.items():  # noqa: A001
+        if suffix and suffix in suffixes.split():
+            return format
+    raise DataError(f"the format of {source} does not show in its name: say which, one of {', '.join(FORMATS)}.")
+
+
+def _opened(source: Any) -> Any:
+    if hasattr(source, "read"):
+        return source
+    try:
+        return open(source, "rb", buffering=0)
+    except OSError as error:
+        raise DataError(f"{os.fspath(source)} cannot be read: {error.strerror or error}.") from error
+
+
+class Batches:
+    """A table that Arrow reads: `read(row)` gives record batches from about that row on, each with its first row."""
+
+    def __init__(self, schema: Any, read: Any) -> None:
+        self.schema, self.read = schema, read
+        self.rows = max(1024, min(ROWS, VALUES // max(1, len(schema))))
+
+    def pieces(self, start: Position | None = None) -> Iterator[Piece]:
+        import pyarrow as pa
+
+        row = start.offset if start else 0
+        try:
+            for first, batch in self.read(row, self.rows):
+                skip = max(0, row - first)
+                while skip < batch.num_rows:
+                    part = batch.slice(skip, self.rows)
+                    row = first + skip + part.num_rows
+                    yield Piece(part, Position(first + skip, first + skip), Position(row, row))
+                    skip += part.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"reading failed after row {row}: {_words(error)}.") from error
+
+    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: bool = False) -> Chunk:
+        lines = np.arange(piece.start.line + 1, piece.end.line + 1, dtype=np.int64)
+        return encode(columns, piece.data, lines, labels=labels, names=names)
+
+
+def _parquet(source: Any) -> Batches:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(source)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{_name(source)} cannot be read as Parquet: {_words(error)}.") from error
+
+    def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
+        group, first = 0, 0
+        while group < file.num_row_groups and first + file.metadata.row_group(group).num_rows <= row:
+            first += file.metadata.row_group(group).num_rows
+            group += 1
+        for batch in file.iter_batches(rows, row_groups=list(range(group, file.num_row_groups))):
+            yield first, batch
+            first += batch.num_rows
+
+    return Batches(file.schema_arrow, read)
+
+
+def _ipc(source: Any) -> Batches:
+    import pyarrow as pa
+
+    try:
+        opened = source if hasattr(source, "read") else pa.memory_map(os.fspath(source))
+        whole = opened.seekable() and opened.read(6) == b"ARROW1"
+        if opened.seekable():
+            opened.seek(0)
+        reader = pa.ipc.open_file(opened) if whole else pa.ipc.open_stream(opened)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{_name(source)} cannot be read as Arrow IPC: {_words(error)}.") from error
+    if not whole and opened.seekable():
+
+        def again(row: int, rows: int) -> Iterator[tuple[int, Any]]:
+            opened.seek(0)
+            return _numbered(pa.ipc.open_stream(opened))
+
+        return Batches(reader.schema, again)
+    if not whole:
+        return _once(reader)
+
+    def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
+        return _numbered(reader.get_batch(place) for place in range(reader.num_record_batches))
+
+    return Batches(reader.schema, read)
+
+
+def _frame(source: Any) -> Batches:
+    import pyarrow as pa
+
+    try:
+        if isinstance(source, pa.RecordBatchReader):
+            return _once(source)
+        if isinstance(source, pa.RecordBatch):
+            source = pa.Table.from_batches([source])
+        elif type(source).__module__.partition(".")[0] == "pandas":
+            source = pa.Table.from_pandas(source, preserve_index=False)
+        if not hasattr(source, "__arrow_c_stream__"):
+            raise DataError(f"a table is a path, a file or a frame with an Arrow stream, not {type(source).__name__}.")
+        schema = pa.RecordBatchReader.from_stream(source).schema
+    except (pa.ArrowException, TypeError) as error:
+        raise DataError(f"the frame cannot be read as an Arrow table: {_words(error)}.") from error
+    return Batches(schema, lambda row, rows: _numbered(pa.RecordBatchReader.from_stream(source)))
+
+
+def _once(reader: Any) -> Batches:
+    """A stream that can be read a single time."""
+    left = [reader]
+
+    def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
+        if not left:
+            raise DataError("the stream can be read only once: give a file or a table for more passes.")
+        return _numbered(left.pop())
+
+    return Batches(reader.schema, read)
+
+
+def _numbered(batches: Any) -> Iterator[tuple[int, Any]]:
+    first = 0
+    for batch in batches:
+        yield first, batch
+        first += batch.num_rows
+
+
+def _name(source: Any) -> str:
+    return str(getattr(source, "name", "the input") if hasattr(source, "read") else os.fspath(source))
+
+
+def _words(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".")[:200] if str(error).strip() else type(error).__name__
