@@ -1,16 +1,7 @@
 """The model file: what comes back is what went in, whatever happens on the way, and nothing else is ever believed."""
 
-import json
 import math
 import os
-import resource
-import signal
-import stat
-import struct
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +13,7 @@ from scipy import sparse
 import rue
 from combinations import DOMAINS, LOSSES, STEPS, build, everything, pairwise, thinned
 from conftest import many
-from rue.container import FORMAT, LONGEST, _digest, read_container, write_container
-from rue.inspection import describe, largest_weights
-from rue.model_file import MOST_NAMES, Model, history_entry, load, load_model, save, save_model
+from rue.model_file import MOST_NAMES, Model, load, load_model, save, save_model
 from rue.regret.evidence import open_evidence
 from rue.settings import _OWN, from_json, read_json, to_json, write_json
 
@@ -112,7 +101,13 @@ def test_each_kind_of_learner_and_average_occurs_among_those():
     assert {choice[2] for choice in COMBINATIONS} == set(DOMAINS)
 
 
-KEPT = [{}, {"units": "largest"}, {"witnesses": [1.0, 3.0]}, {"witnesses": 2.0, "units": "largest"}, {"curvature": True}]
+KEPT = [
+    {},
+    {"units": "largest"},
+    {"witnesses": [1.0, 3.0]},
+    {"witnesses": 2.0, "units": "largest"},
+    {"curvature": True},
+]
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=str)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rue import ledger as accounts
 from rue.learning import certificate_of
 from rue.model_file import Model
 
@@ -43,7 +44,7 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
     if model.position is not None:
         lines.append("stopped before the end of its data: it can be resumed there")
     lines += _section("largest weights", [f"{weight:>12.6g}  {name}" for name, weight in largest_weights(model, most)])
-    if model.evidence is not None:
+    if model.evidence is not None and model.evidence.ledger.sums[accounts.EXAMPLES] > 0.0:
         left_out = sum(int(model.counts.get(name, 0)) for name in ("refused", "skipped"))
         lines += _section("certificate", [str(certificate_of(learner, model.evidence, left_out, radius))])
     lines += _section("history", [_told(event) for event in model.history])

@@ -326,8 +326,9 @@ class _Reader:
 
     def text(self, name: str, most: int) -> list[Any]:
         """A list of at most so many things that was written as JSON."""
-        found: list[Any] = _typed(read_json(self.take(name, (np.uint8,)).tobytes()), list)
-        if len(found) > most:
+        written = self.take(name, (np.uint8,))
+        found: list[Any] = _typed(read_json(written.tobytes()), list)
+        if written.ndim != 1 or len(found) > most:
             raise DataError("it has more names than features")
         return found
 

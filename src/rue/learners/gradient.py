@@ -95,6 +95,8 @@ class Gradient:
             require_parameter(given)
         if foreign(self.step):
             require_step(self.step)
+        if not 0.0 <= self.lambda_ < math.inf:
+            raise SettingsError(f"{self.name}: lambda_ must be ≥ 0 and finite, not {self.lambda_}.")
         self.step.refuse(self.loss, self.domain, self.lambda_)
         strong = isinstance(self.step, Strong | Theory)
         if self.lambda_ > 0.0 and strong and self.loss.lipschitz is None and not self.domain.bounded:
