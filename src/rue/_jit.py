@@ -58,7 +58,20 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 # not these, which go over the whole point or are rarely called, where a call costs nothing and inlining doubles the
 # time to compile.
 _CALLED = frozenset(
-    {"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle", "nearest", "exactly", "times", "ending", "arrange"}
+    {
+        "onto",
+        "lowest",
+        "sweep",
+        "farthest",
+        "multiply_out",
+        "forget",
+        "settle",
+        "nearest",
+        "exactly",
+        "times",
+        "ending",
+        "arrange",
+    }
 )
 
 

@@ -54,6 +54,8 @@ class Progress:
         assert going.evidence is not None
         sums = going.evidence.ledger.sums
         loss, mass = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT])
+        if mass == self.before[1]:
+            return
         since = (loss - self.before[0]) / (mass - self.before[1]) if mass > self.before[1] else float("nan")
         self.before = loss, mass
         certificate = certified(going, self.radius)

@@ -14,6 +14,7 @@ from rue.streams.base import Block
 from rue.streams.files import (
     MIB,
     Job,
+    Patient,
     Piece,
     Place,
     Read,
@@ -142,12 +143,15 @@ class Data:
             place = after if i == after.file else Place(i)
             if source.path != "-":
                 open_bytes(source).close()
-            yield from self._of_table(source, place, labelled, stop) if self.tabular else self._of_text(source, place, stop)
+            yield from (
+                self._of_table(source, place, labelled, stop) if self.tabular else self._of_text(source, place, stop)
+            )
 
     def _of_text(self, source: Source, place: Place, stop: threading.Event) -> Iterator[Job]:
         parser = self._parser()
         for piece in text_pieces(source, place.offset, place.line, stop):
-            job = partial(parser.parse, piece.data, piece.first_line, len(self.names) < NAMES)
+            asked = (len(self.names) < NAMES,) if self.format == "vw" else ()
+            job = partial(parser.parse, piece.data, piece.first_line, *asked)
             yield job, source.name, _spot(place.file, piece), partial(_before, place.file, piece)
 
     def _parser(self) -> Any:
@@ -168,8 +172,14 @@ class Data:
         file = Patient(open_bytes(source)) if source.path == "-" else open_bytes(source) if text else source.path
         table = open_table(file, named, separator=self.separator)
         if self.columns is None:
-            asked = (self.target, self.weight, self.drop, self.category, self.bits)
-            self.columns = plan(table.schema, **dict(zip(("target", "weight", "drop", "category", "bits"), asked, strict=True)))
+            self.columns = plan(
+                table.schema,
+                target=self.target,
+                weight=self.weight,
+                drop=self.drop,
+                category=self.category,
+                bits=self.bits,
+            )
         self.columns.require(table.schema.names, labelled)
         start = Position(place.offset, place.line) if place.offset else None
         for piece in table.pieces(start):
