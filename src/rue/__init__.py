@@ -67,6 +67,7 @@ from rue.losses import (
     SquaredHinge,
     ZeroOne,
 )
+from rue.proofs import Proof, Theorem, theorems
 from rue.registry import make, names
 from rue.regret import (
     Assumption,
@@ -154,6 +155,7 @@ __all__ = [
     "Perceptron",
     "PerceptronLoss",
     "Poisson",
+    "Proof",
     "Quantile",
     "RandomSigns",
     "Reals",
@@ -171,6 +173,7 @@ __all__ = [
     "Step",
     "Stochastic",
     "Strong",
+    "Theorem",
     "Theory",
     "Uniform",
     "UnknownName",
@@ -198,5 +201,6 @@ __all__ = [
     "risk_in_expectation",
     "risk_of_ogd",
     "risk_of_svm",
+    "theorems",
     "trace",
 ]
