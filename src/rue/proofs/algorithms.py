@@ -15,7 +15,7 @@ from rue.losses import Regularised
 from rue.proofs.base import Comparison, theorem, worst
 from rue.proofs.data import Given, classes, descent
 from rue.regret import best_in_hindsight
-from rue.steps import Horizon, Sequence, Sqrt, Strong
+from rue.steps import Horizon, Sequence, Sqrt, Strong, Theory
 
 __all__ = ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10"]
 
@@ -81,7 +81,7 @@ def A2(rng: np.random.Generator) -> Found:
 def _onto_simplex(v: np.ndarray, total: float) -> np.ndarray:
     """By bisection on the threshold θ with Σ[v − θ]₊ = total."""
     low, high = float(v.min()) - total, float(v.max())
-    for _ in range(200):
+    for _ in range(70):
         middle = (low + high) / 2.0
         low, high = (middle, high) if float(np.maximum(0.0, v - middle).sum()) > total else (low, middle)
     return np.asarray(np.maximum(0.0, v - (low + high) / 2.0))
@@ -279,6 +279,8 @@ def A9(rng: np.random.Generator) -> Found:
     """The horizon's step against the orthogonal adversary, and rows that grow."""
     T, U, L = 900, float(rng.integers(1, 6)), float(rng.random() + 0.5)
     game = play(OGD("linear", f"ball:{U}", Horizon(T, G=L)), OrthogonalAdversary(3, L), T)
+    small = 1e-3 * rng.normal(size=(2, 3))
+    started = [play(OGD("linear", f"ball:{U}", step), Given(small), 2) for step in (Horizon(T, G=L), Theory(G=L))]
     X, y = classes(rng, 500)
     X = X * np.linspace(0.1, 3.0, 500)[:, None]
     run = learn(X, y, learner=OGD("hinge", "ball:2", intercept=False))
@@ -291,6 +293,12 @@ def A9(rng: np.random.Generator) -> Found:
     return words, [
         Comparison(
             "regret against the orthogonal adversary", float(game.regret or math.nan), "=", U * L * math.sqrt(T)
+        ),
+        *(
+            Comparison(f"the first step, {name}", float(-one.points[1, 0] / small[0, 0]), "=", eta)
+            for name, one, eta in zip(
+                ("T known", "T unknown"), started, (U / (L * math.sqrt(T)), math.sqrt(2.0) * U / L), strict=True
+            )
         ),
         Comparison("regret on growing rows", run.loss - best.value, "≤", 2.0 * G * math.sqrt(8.0 * 500)),
         Comparison("refused on ℝ^d (1) or not (0)", float(_refused("hinge", "theory", 0.0)), "=", 1.0),

@@ -127,7 +127,7 @@ def B3(rng: np.random.Generator) -> Found:
 
 @theorem(
     "B3 for square loss: abs(y_t) ≤ UX gives G = 4UX², and a regret of at most 8(UX)²√(2/T) per round",
-    source="notes 000, 003 and 004, last display before 'OGD with strongly convex losses'",
+    source="notes 000, after equation (8); 003, after (7); 004, after (3)",
 )
 def B4(rng: np.random.Generator) -> Found:
     """Labels as large as allowed."""
@@ -310,8 +310,7 @@ def B9(rng: np.random.Generator) -> Found:
 
 @theorem(
     "A7, squares on an interval of length B that holds the labels: R_T = Σ (y_t − w_t)²/t ≤ B²(1 + ln T)",
-    source="notes 002, Theorem 1.2",
-    misprint="002, Theorem 1.2 says O(ln T), which is 0 at T = 1: 1 + ln T.",
+    source="notes 002, Theorem 1.2 (as O(ln T))",
 )
 def B10(rng: np.random.Generator) -> Found:
     """Random numbers and the farthest ones, at every t."""

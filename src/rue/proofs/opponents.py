@@ -84,7 +84,7 @@ def C2(rng: np.random.Generator) -> Found:
 @theorem(
     "random signs on a segment (d = 1, or two far points of any K): expected regret ≥ (√2/4)·D·L·√T, with equality at "
     "T = 2",
-    source="notes 002, Theorem 5.1 (its proof)",
+    source="notes 002, Theorem 5.1",
     misprint="002, Theorem 5.1 claims (LD/2)√T on every V: on a segment it is false for T ≥ 2, where (√2/4)LD√T is "
     "right.",
 )
@@ -103,7 +103,7 @@ def C3(rng: np.random.Generator) -> Found:
         dtype=float,
     )
     error = 3.0 * float(drawn.std()) / math.sqrt(drawn.size)
-    grid = np.linspace(-1.0, 1.0, 21)
+    grid = np.linspace(-1.0, 1.0, 11)
     most = max(float(play(learner, Given([[a], [b]]), 2).regret or 0.0) for a, b in itertools.product(grid, grid))
     words = (
         "On [−1, 1], D = 2, L = 1: the mean regret over all sequences of 2, 3, 4 and 6 signs, and over 100 random "
@@ -160,7 +160,6 @@ def C4(rng: np.random.Generator) -> Found:
     "number guessing, y_t ∈ [0, 1], squares: FTL gets O(ln T), OGD through linearisation O(√T) with the convex step "
     "and O(ln T) with the strongly convex one, which is FTL",
     source="notes 002, 'A Repeated-game Example', Theorem 1.2 and 'From Convex Losses to Linear Losses'",
-    misprint="002 says O(ln T), which is 0 at T = 1: 1 + ln T.",
 )
 def C5(rng: np.random.Generator) -> Found:
     """Three learners, two kinds of numbers."""

@@ -71,7 +71,7 @@ def Q2(rng: np.random.Generator) -> Found:
 
 @theorem(
     "regret: R_T = Σ ℓ_t(w_t) − inf_{u∈K} Σ ℓ_t(u); it may be negative, and the infimum may not be attained",
-    source="notes 000 and 003, definition of regret; 002, 'What is a winning strategy?', Example 3.4 (an infinite "
+    source="notes 000 and 003, definition of regret; 002, 'What is “winning strategy”?', Example 3.4 (an infinite "
     "minimiser)",
     misprint="001 writes min … =: u* for a point: it is the argmin.",
 )

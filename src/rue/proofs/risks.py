@@ -64,8 +64,7 @@ class _Drawn:
     "hinge or logistic, R = X, η = 1/(R√T): R(‖u‖² + 1)/(2√T); α_t = 1/(R√t): R(‖u‖² + 1 + ln T)/(2Σ1/√t); A5: "
     "(G²/(2λ))(1 + ln T)/T; A6: 2G²/(λ(T+1))",
     source="notes 002, Theorem 3.1, Examples 3.2, 3.3, 3.4 and 4.12",
-    misprint="002, Example 3.2 prints R(‖x*‖² + 1)/√T: valid but twice what is true; /(2√T), which is attained at T = "
-    "1. Example 4.12 has O(ln T), which is 0 at T = 1.",
+    misprint="002, Example 3.2 prints R(‖x*‖² + 1)/√T: valid but loose; it is /(2√T), which is attained at T = 1.",
 )
 def B11(rng: np.random.Generator) -> Found:
     """Means over streams drawn from examples whose risk is known."""
