@@ -5,7 +5,6 @@ import math
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import rue
@@ -124,7 +123,7 @@ WRONG = {
     "Q2": [("protocol.play", _with(rue.play, losses=lambda losses: losses + 0.01))],
     "Q3": [("protocol.best_in_hindsight", lambda *a, radius=None, **k: rue.best_in_hindsight(*a, radius=0.5, **k))],
     "Q4": [("protocol.Perceptron", lambda **k: rue.Perceptron())],
-    "Q5": [("protocol.OGD", _lazy)],
+    "Q5": [("protocol.play", _with(rue.play, points=lambda points: points + 0.01))],
     "A1": [("algorithms.Perceptron", lambda eta=1.0, **k: rue.Perceptron(1.1 * eta if eta > 1.0 else eta, **k))],
     "A2": [("algorithms.Sqrt", lambda eta: rue.Sqrt(eta * 1.001))],
     "A3": [("algorithms.Sequence", lambda etas: rue.Sequence(etas[::-1].copy()))],
@@ -153,7 +152,7 @@ WRONG = {
     "B10": [("bounds.FollowTheLeader", lambda loss, domain: rue.OGD(loss, domain, "sqrt:0.5"))],
     "B11": [
         ("risks.risk_of_ogd", _with(rue.risk_of_ogd, value=lambda v: v / 2.0)),
-        ("risks.OGD", lambda loss, domain, step, **k: rue.OGD(loss, domain, "fixed:30", **k)),
+        ("risks.OGD", lambda loss, domain, step, **k: rue.OGD(loss, domain, type(step)(30.0), **k)),
     ],
     "B12": [("risks.mix", _with(rue.mix, losses=lambda losses: 1.2 * losses + 0.05))],
     "B13": [("risks.risk_at_end", lambda losses, B, delta=0.05, **k: rue.risk_at_end(losses, B, delta**0.03, **k))],

@@ -68,7 +68,7 @@ class _Drawn:
 )
 def B11(rng: np.random.Generator) -> Found:
     """Means over streams drawn from examples whose risk is known."""
-    T, n, lambda_ = 100, 150, 0.2
+    T, n, lambda_ = 100, 100, 0.2
     drawn = _Drawn(rng, T, n)
     u = drawn.best(1.0 / math.sqrt(T))  # the best for F(u) + R‖u‖²/(2√T)
     norm, at_u = float(np.linalg.norm(u)), float(drawn.risk(u)[0])
