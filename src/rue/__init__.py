@@ -67,6 +67,7 @@ from rue.losses import (
     SquaredHinge,
     ZeroOne,
 )
+from rue.proofs import Proof, Theorem, theorems
 from rue.registry import make, names
 from rue.regret import (
     Assumption,
@@ -156,6 +157,7 @@ __all__ = [
     "Perceptron",
     "PerceptronLoss",
     "Poisson",
+    "Proof",
     "Quantile",
     "RandomSigns",
     "Reals",
@@ -173,6 +175,7 @@ __all__ = [
     "Step",
     "Stochastic",
     "Strong",
+    "Theorem",
     "Theory",
     "Trace",
     "Uniform",
@@ -202,5 +205,6 @@ __all__ = [
     "risk_of_ogd",
     "risk_of_svm",
     "separable_bound",
+    "theorems",
     "trace",
 ]
