@@ -129,7 +129,7 @@ class Evidence:
         """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept."""
         sums, S = self.ledger.sums, self.ledger.S
         A, total = float(sums[accounts.A]), float(sums[accounts.LOSS]) + self.penalty
-        by = self._units(units, scales, S.size)
+        by = self.divisors(units, scales, S.size)
         S = S / by
         theorem, alone = "D1", A + domain.support(-S)
         if self.lambda_ > 0.0:
@@ -154,8 +154,8 @@ class Evidence:
             domain, total, total - at_least, alone, at_least, A, norm, left_out, theorem, units, witnesses, self.lambda_
         )
 
-    def _units(self, units: str, scales: Any, size: int) -> Any:
-        """What each coordinate is divided by."""
+    def divisors(self, units: str, scales: Any, size: int) -> Any:
+        """What each coordinate is divided by in these units."""
         if units == "raw":
             return np.ones(size)
         if units != "largest":
