@@ -129,7 +129,7 @@ def test_witnesses_are_projected_descent_with_the_adaptive_step(seed):
     pool = run.evidence.pool
     wanted = [witness(Z, y, weights, U, rate) for U in (0.5, 4.0) for rate in RATES]
     assert pool.constants() == pytest.approx([c for c, _ in wanted], rel=1e-9)
-    assert np.allclose(pool.sums(4), [S for _, S in wanted], rtol=1e-9, atol=1e-9)
+    assert np.allclose([pool.sum_of(i, 4) for i in range(12)], [S for _, S in wanted], rtol=1e-9, atol=1e-9)
     best = max(c - 4.0 * np.linalg.norm(S) for c, S in wanted)
     shown = run.certificate(radius=4, units="raw")
     assert shown.witnesses == 2 * len(RATES)
@@ -144,10 +144,10 @@ def test_a_mixture_of_witnesses_is_near_the_best_one():
     best = cvxpy.Problem(cvxpy.Maximize(theta @ c - 2.0 * cvxpy.norm(S.T @ theta)), [cvxpy.sum(theta) == 1]).solve(
         solver="CLARABEL"
     )
-    found = best_mixture(c, S, 2.0)
+    found = best_mixture(c, S @ S.T, 2.0)
     assert max(c - 2.0 * np.linalg.norm(S, axis=1)) < found <= best + 1e-6
     assert found >= best - 0.05 * abs(best)
-    assert best_mixture(np.array([np.nan, 1.0]), np.array([[1.0], [np.inf]]), 1.0) == -np.inf
+    assert best_mixture(np.array([np.nan, 1.0]), np.array([[1.0, np.inf], [np.inf, np.inf]]), 1.0) == -np.inf
 
 
 @few

@@ -47,7 +47,7 @@ class Check:
         return self.left <= self.right + self.tolerance
 
     def __str__(self) -> str:
-        allowed = f" (up to rounding, {self.tolerance:.2g})" if self.left > self.right else ""
+        allowed = f" (up to rounding, {self.tolerance:.2g})" if self.left > self.right and self.tolerance else ""
         return f"{'PASS' if self.holds else 'FAIL'}  {self.name}: {self.left:,.8g} ≤ {self.right:,.8g}{allowed}"
 
 
@@ -124,7 +124,7 @@ class Audit:
 
 
 def audit(
-    source: Run | Learner | str,
+    source: Run | Learner | str | None,
     X: Any,
     y: Any = None,
     *,
@@ -135,7 +135,7 @@ def audit(
     delta: float = 0.05,
     tolerance: float = 1e-6,
 ) -> Audit:
-    """Audit a run on the stream it was made on, or a learner by running it from where it stands.
+    """Audit a run on the stream it was made on, or a learner (None: the default one) by running it.
 
     It is compared with its own domain, or where that is unbounded, and the rounds have no regulariser, with the ball as
     large as its point; or with the ball of `radius`, or another `domain`. `units` are those of `run.certificate`.
@@ -156,8 +156,9 @@ def audit(
         run, before = source, _before(source)
     else:
         X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
-        learner = make("learner", source)
-        run, before = learn(X, y, learner=learner, weights=weights), learner
+        given = make("learner", source)
+        run = learn(X, y, learner=given, weights=weights)
+        before = _before(run) if given is None else given
     if not run.examples:
         raise DataError("audit: the run learnt no example.")
     certificate = run.certificate(radius, domain, units)

@@ -22,6 +22,7 @@ RATES = (0.05, 0.1, 0.2, 0.4, 0.8, math.sqrt(2.0))
 
 LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
 GIVEN, TAKEN = range(2)
+CHUNK = 65_536
 _0 = np.uint64(0)
 
 
@@ -79,7 +80,7 @@ class Pool(NamedTuple):
         """Witness i given ⟨v, x⟩: its accounts, and the multiples of x that S and v are to move by."""
         state, U = self.state, self.radii[i]
         p = state[SCALE, i] * self.scratch[GIVEN, i]
-        if not (math.isfinite(p) and math.isfinite(loss.value(p, y) + loss.slope(p, y))):
+        if not (math.isfinite(p) and math.isfinite(weight * (loss.value(p, y) + loss.slope(p, y) * (1.0 + p)))):
             p = 0.0  # any prediction will do: the proof only asks that its slope be taken there
         g = weight * loss.slope(p, y)
         state[LOSS, i] += weight * loss.value(p, y)
@@ -110,7 +111,8 @@ class Pool(NamedTuple):
         """s ← 1, with the point and the step under way unchanged."""
         s = self.state[SCALE, i]
         for j in range(self.table.shape[0]):
-            self.table[j, i] *= s
+            if self.table[j, i] != 0.0:  # memory that was never written to stays unused
+                self.table[j, i] *= s
         self.scratch[TAKEN, i] *= s
         self.state[SCALE, i] = 1.0
 
@@ -138,19 +140,45 @@ class Pool(NamedTuple):
         largest = np.maximum(mine.largest, theirs.largest) if self.largest.size and other.largest.size else np.empty(0)
         return mine._replace(table=table, state=state, largest=largest)
 
-    def constants(self) -> Any:
-        """c = Σℓ − A of every witness."""
-        return self.state[LOSS] - self.state[A]
+    def constants(self, rounding: float = 0.0) -> Any:
+        """c = Σℓ − A of every witness, less `rounding` times what was added up."""
+        return self.state[LOSS] - self.state[A] - rounding * (np.abs(self.state[LOSS]) + np.abs(self.state[A]))
 
-    def sums(self, size: int) -> Any:
-        """S of every witness, one a row, in `size` coordinates."""
-        return self.grown(size).table[:size, self.radii.size :].T
+    def sum_of(self, i: int, size: int) -> Any:
+        """S of witness i, in `size` coordinates."""
+        S = np.zeros(size)
+        S[: self.table.shape[0]] = self.table[:size, self.radii.size + i]
+        return S
+
+    def inner(self, S: Any, by: Any) -> Any:
+        """⟨S_i, S_j⟩ of the witnesses and, last, of the learner's S, which is in units of `by` already.
+
+        Some coordinates at a time: a wide table may be larger than what is in use of it.
+        """
+        K = self.radii.size
+        products = np.zeros((K + 1, K + 1))
+        for start in range(0, S.size, CHUNK):
+            part = np.zeros((min(CHUNK, S.size - start), K + 1))
+            kept = self.table[start : start + len(part), K:]
+            part[: len(kept), :K] = kept
+            part[:, :K] /= by[start : start + CHUNK, None]
+            part[:, K] = S[start : start + CHUNK]
+            products += part.T @ part
+        return products
 
 
 def open_pool(radii: Any, scaled: bool) -> Pool:
     """A witness for each radius and rate; `scaled` if features are to be divided by their largest magnitude."""
-    wanted = np.atleast_1d(np.asarray(radii, dtype=np.float64))
-    if wanted.ndim != 1 or not wanted.size or not (np.isfinite(wanted).all() and (wanted > 0.0).all()):
+    try:
+        wanted = np.atleast_1d(np.asarray(radii, dtype=np.float64))
+    except (TypeError, ValueError):
+        wanted = np.empty(0)
+    if (
+        isinstance(radii, bool)
+        or wanted.ndim != 1
+        or not wanted.size
+        or not (np.isfinite(wanted).all() and (wanted > 0.0).all())
+    ):
         raise SettingsError(f"witnesses: give one radius or several, all positive and finite, not {radii!r}.")
     pairs = [(radius, rate) for radius in wanted.tolist() for rate in RATES]
     K = len(pairs)
@@ -186,12 +214,11 @@ def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: 
     return y.size
 
 
-def best_mixture(constants: Any, sums: Any, radius: float) -> float:
+def best_mixture(constants: Any, inner: Any, radius: float) -> float:
     """max over θ in the simplex of Σθ_i c_i − U‖Σθ_i S_i‖, nearly: from the best vertex, towards one vertex at a time.
 
-    Every θ gives a valid bound, so it does not matter how near.
+    `inner` holds the ⟨S_i, S_j⟩. Every θ gives a valid bound, so it does not matter how near.
     """
-    inner = sums @ sums.T
     values = constants - radius * np.sqrt(np.maximum(0.0, np.diag(inner)))
     usable = np.isfinite(values)
     if not usable.any():
