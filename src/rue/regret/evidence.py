@@ -21,6 +21,7 @@ from rue.losses import Loss, Square
 from rue.regret.certificate import Certificate
 from rue.regret.curvature import Curvature, open_curvature
 from rue.regret.witnesses import Pool, best_mixture, open_pool, watch
+from rue.rows import DenseRows, SparseRows
 from rue.streams import Block
 
 __all__ = ["Evidence", "Largest", "open_evidence"]
@@ -100,9 +101,11 @@ class Evidence:
 
     def watch(self, block: Block, predictions: Any, intercept: bool) -> None:
         """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside."""
-        y, weights = block.labels(), block.column_of_weights()
+        y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
+        if self.pool is not None:
+            self.pool = self.pool.claimed(_occurring(rows))
         for _, keeper in self._keepers():
-            end = watch(self.loss, keeper, block.rows(intercept), y, weights, predictions, 0)
+            end = watch(self.loss, keeper, rows, y, weights, predictions, 0)
             if end < len(block):
                 end = watch(self.loss, keeper, block.in_order().rows(intercept), y, weights, predictions, end)
             if end < len(block):
@@ -124,9 +127,7 @@ class Evidence:
         """The largest magnitude of each feature, or None if it was not kept."""
         if self.largest is not None:
             return self.largest.magnitudes
-        if self.pool is not None and self.pool.largest.size:
-            return self.pool.largest
-        return None
+        return None if self.pool is None else self.pool.magnitudes()
 
     def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
         """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept."""
@@ -205,6 +206,14 @@ class Evidence:
             return best_mixture(constants, pool.inner(S, by), domain.radius)
         values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
         return max((value for value in values if math.isfinite(value)), default=-math.inf)
+
+
+def _occurring(rows: DenseRows | SparseRows) -> Any:
+    """The coordinates that rows may have something in."""
+    if isinstance(rows, DenseRows):
+        return np.arange(int(rows.coordinates()))
+    shift = int(rows.shift)
+    return np.append(rows.indices[rows.indices < rows.width].astype(np.int64) + shift, np.zeros(shift, dtype=np.int64))
 
 
 def open_evidence(

@@ -22,7 +22,6 @@ RATES = (0.05, 0.1, 0.2, 0.4, 0.8, math.sqrt(2.0))
 
 LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
 GIVEN, TAKEN = range(2)
-CHUNK = 65_536
 _0 = np.uint64(0)
 
 
@@ -31,24 +30,28 @@ class Pool(NamedTuple):
     """K witnesses side by side, so that one access to memory serves them all."""
 
     table: Any
-    """For each coordinate the v of every witness (its point is s·v), then the S = Σ g_t x_t of every witness."""
+    """For each feature in use the v of every witness (its point is s·v), then the S = Σ g_t x_t of every witness."""
+    lines: Any
+    """The line of the table that each coordinate has; 0 for a feature that has not occurred."""
+    places: Any
+    """The coordinate of each line, from line 1 on."""
     state: Any
     """For each witness Σℓ, A = Σ g_t p_t, Σ‖g_t x_t‖², the scale s, and ‖s·v‖²."""
     radii: Any
     rates: Any
     scratch: Any
     largest: Any
-    """The largest magnitude of each feature so far, by which witnesses divide it; empty in raw units."""
+    """The largest magnitude of each line's feature so far, by which witnesses divide it; empty in raw units."""
 
     def room(self, size: Any) -> Any:
-        return size <= self.table.shape[0]
+        return size <= self.lines.size
 
-    def unit(self, j: Any, x: Any) -> Any:
-        """Feature j in the witnesses' units."""
+    def unit(self, line: Any, x: Any) -> Any:
+        """A line's feature in the witnesses' units."""
         if self.largest.size == 0:
             return x
-        self.largest[j] = max(self.largest[j], abs(x))
-        return x / self.largest[j] if self.largest[j] > 0.0 else 0.0
+        self.largest[line] = max(self.largest[line], abs(x))
+        return x / self.largest[line] if self.largest[line] > 0.0 else 0.0
 
     def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
         """One round of every witness."""
@@ -71,9 +74,10 @@ class Pool(NamedTuple):
 
     def gather(self, j: Any, x: Any) -> Any:
         """Add feature j to every ⟨v, x⟩; its square."""
-        z = self.unit(j, x)
+        line = self.lines[j]
+        z = self.unit(line, x)
         for i in range(self.radii.size):
-            self.scratch[GIVEN, i] += self.table[j, i] * z
+            self.scratch[GIVEN, i] += self.table[line, i] * z
         return z * z
 
     def step(self, loss: Any, i: Any, y: Any, weight: Any, square: Any) -> bool:
@@ -102,43 +106,61 @@ class Pool(NamedTuple):
 
     def scatter(self, j: Any, x: Any) -> None:
         """Move every v and S along feature j."""
-        z, K = self.unit(j, x), self.radii.size
+        line, K = self.lines[j], self.radii.size
+        z = self.unit(line, x)
         for i in range(K):
-            self.table[j, i] += self.scratch[TAKEN, i] * z
-            self.table[j, K + i] += self.scratch[GIVEN, i] * x
+            self.table[line, i] += self.scratch[TAKEN, i] * z
+            self.table[line, K + i] += self.scratch[GIVEN, i] * x
 
     def multiply_out(self, i: Any) -> None:
         """s ← 1, with the point and the step under way unchanged."""
         s = self.state[SCALE, i]
         for j in range(self.table.shape[0]):
-            if self.table[j, i] != 0.0:  # memory that was never written to stays unused
-                self.table[j, i] *= s
+            self.table[j, i] *= s
         self.scratch[TAKEN, i] *= s
         self.state[SCALE, i] = 1.0
 
     def grown(self, size: int) -> Pool:
         """Room for at least `size` coordinates."""
-        before = self.table.shape[0]
-        if size <= before:
+        return self if size <= self.lines.size else self._replace(lines=_longer(self.lines, size))
+
+    def claimed(self, coordinates: Any) -> Pool:
+        """With a line for each of these coordinates: a wide stream uses few of its features."""
+        new = np.unique(coordinates[self.lines[coordinates] == 0])
+        if not new.size:
             return self
-        table = np.zeros((size, self.table.shape[1]))
-        table[:before] = self.table
-        largest = np.zeros(size if self.largest.size else 0)
-        largest[: self.largest.size] = self.largest
-        return self._replace(table=table, largest=largest)
+        places = np.concatenate([self.places, new])
+        table, largest = self.table, self.largest
+        self.lines[new] = np.arange(self.places.size + 1, places.size + 1)
+        if places.size >= len(table):
+            room = 2 * places.size
+            table = _longer(table, room)
+            largest = _longer(largest, room) if largest.size else largest
+        return self._replace(table=table, places=places, largest=largest)
 
     def merged(self, other: Pool) -> Pool:
         """The witnesses of two parts of a stream, each started afresh in its part: what they have proved adds up."""
         if self.radii.tolist() != other.radii.tolist() or self.rates.tolist() != other.rates.tolist():
             raise SettingsError("witnesses at different radii cannot be merged: give both parts the same ones.")
-        size, K = max(self.table.shape[0], other.table.shape[0]), self.radii.size
-        mine, theirs = self.grown(size), other.grown(size)
-        table = mine.table.copy()
-        table[:, K:] += theirs.table[:, K:]
-        state = self.state.copy()
+        K, theirs = self.radii.size, slice(1, other.places.size + 1)
+        both = self._replace(lines=self.lines.copy()).grown(other.lines.size).claimed(other.places)
+        at, state, table, largest = both.lines[other.places], self.state.copy(), both.table.copy(), np.empty(0)
+        table[at, K:] += other.table[theirs, K:]
         state[[LOSS, A]] += other.state[[LOSS, A]]
-        largest = np.maximum(mine.largest, theirs.largest) if self.largest.size and other.largest.size else np.empty(0)
-        return mine._replace(table=table, state=state, largest=largest)
+        if self.largest.size and other.largest.size:
+            largest = both.largest.copy()
+            largest[at] = np.maximum(largest[at], other.largest[theirs])
+        return both._replace(table=table, state=state, largest=largest)
+
+    def magnitudes(self) -> Any:
+        """The largest magnitude of each coordinate's feature, or None in raw units."""
+        return self.spread(self.largest, self.lines.size) if self.largest.size else None
+
+    def spread(self, column: Any, size: int) -> Any:
+        """One number a line as one number a coordinate."""
+        out = np.zeros(size)
+        out[self.places] = column[1 : self.places.size + 1]
+        return out
 
     def constants(self, rounding: float = 0.0) -> Any:
         """c = Σℓ − A of every witness, less `rounding` times what was added up."""
@@ -146,25 +168,23 @@ class Pool(NamedTuple):
 
     def sum_of(self, i: int, size: int) -> Any:
         """S of witness i, in `size` coordinates."""
-        S = np.zeros(size)
-        S[: self.table.shape[0]] = self.table[:size, self.radii.size + i]
-        return S
+        return self.spread(self.table[:, self.radii.size + i], size)
 
     def inner(self, S: Any, by: Any) -> Any:
-        """⟨S_i, S_j⟩ of the witnesses and, last, of the learner's S, which is in units of `by` already.
-
-        Some coordinates at a time: a wide table may be larger than what is in use of it.
-        """
+        """⟨S_i, S_j⟩ of the witnesses and, last, of the learner's S, which is in units of `by` already."""
         K = self.radii.size
-        products = np.zeros((K + 1, K + 1))
-        for start in range(0, S.size, CHUNK):
-            part = np.zeros((min(CHUNK, S.size - start), K + 1))
-            kept = self.table[start : start + len(part), K:]
-            part[: len(kept), :K] = kept
-            part[:, :K] /= by[start : start + CHUNK, None]
-            part[:, K] = S[start : start + CHUNK]
-            products += part.T @ part
+        own = self.table[1 : self.places.size + 1, K:] / by[self.places, None]
+        both = np.column_stack([own, S[self.places]])
+        products = both.T @ both
+        products[K, K] = S @ S
         return products
+
+
+def _longer(array: Any, size: int) -> Any:
+    """A copy with zeros up to `size`."""
+    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def open_pool(radii: Any, scaled: bool) -> Pool:
@@ -187,6 +207,8 @@ def open_pool(radii: Any, scaled: bool) -> Pool:
     columns = np.array(pairs)
     return Pool(
         np.zeros((1, 2 * K)),
+        np.zeros(1, dtype=np.uint32),
+        np.empty(0, dtype=np.int64),
         state,
         np.ascontiguousarray(columns[:, 0]),
         np.ascontiguousarray(columns[:, 1]),
