@@ -12,7 +12,7 @@ from conftest import many
 from rue.proofs import Comparison, Proof
 from rue.proofs.base import worst
 from rue.regret import risk as risk_module
-from rue.regret.bounds import separable_bound
+from rue.regret.perceptron import separable_bound
 
 ROOT = Path(__file__).parents[1]
 THEORY = ROOT.parent / "shared" / "THEORY.md"

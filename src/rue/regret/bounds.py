@@ -356,7 +356,8 @@ def _leader(trace: Trace) -> list[Bound]:
         inside = ends[0] <= low and high <= ends[1]
         B, where = ends[1] - ends[0], f"in [{ends[0]:g}, {ends[1]:g}]"
     else:
-        B, where = high - low, "in an interval"
+        inside = all(trace.domain.contains(np.array([end])) for end in (low, high))
+        B, where = high - low, f"in an interval of {trace.domain!r}"
     ones = bool(np.all(trace.features == 1.0))
     met = (
         facts.fresh(),
