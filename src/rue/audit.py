@@ -67,6 +67,8 @@ class Audit:
     """What could not be said, and why."""
     checks: tuple[Check, ...]
     trace: Trace | None = None
+    stored: tuple[Block, ...] = ()
+    """The examples that were scored, with the labels as the loss takes them."""
 
     @property
     def regret(self) -> tuple[float, float]:
@@ -84,6 +86,12 @@ class Audit:
     def passed(self) -> bool:
         """Whether every inequality that must hold does."""
         return all(check.holds for check in self.checks)
+
+    def plot(self, path: Any = None) -> Any:
+        """Regret, risk, certificate and, for classes, mistakes as a matplotlib Figure; `path` also saves it."""
+        from rue.plots import draw_audit
+
+        return draw_audit(self, path)
 
     def __str__(self) -> str:
         run, (low, high) = self.run, self.regret
@@ -150,7 +158,19 @@ def audit(
     checks = _checks(run, K, comparator, certificate, found, stored, rounding)
     risks = _risks(run, traced, delta, remarks)
     return Audit(
-        run, K, loss, comparator, certificate, interval, others, mistakes, risks, tuple(remarks), tuple(checks), traced
+        run,
+        K,
+        loss,
+        comparator,
+        certificate,
+        interval,
+        others,
+        mistakes,
+        risks,
+        tuple(remarks),
+        tuple(checks),
+        traced,
+        tuple(stored),
     )
 
 

@@ -191,6 +191,12 @@ class Game:
         above, below = seen >= claim.value - room, seen <= claim.value + room
         return {"at least": above, "at most": below, "exactly": above and below}[claim.relation]
 
+    def plot(self, path: Any = None) -> Any:
+        """Regret round by round as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
+        from rue.plots import draw_game
+
+        return draw_game(self, path)
+
     def __str__(self) -> str:
         low, high = self.comparator_loss
         said = [f"{self.learner.algorithm.name} against {self.opponent!r}, {self.T:,} rounds in {self.domain!r}:"]
