@@ -81,11 +81,11 @@ class Rounds:
         """The sequential risk Σ weight·ℓ / Σ weight after every round (Q1)."""
         return np.cumsum(self.weights * self.losses) / np.cumsum(self.weights)
 
-    def recent(self, at: Any, share: float) -> Any:
-        """The same of the last `share` of the rounds up to t, of at least one."""
+    def recent(self, at: Any, share: float, least: int) -> Any:
+        """The same of the last `share` of the rounds up to t, of at least so many if there are."""
         sums = np.concatenate([[0.0], np.cumsum(self.weights * self.losses)])
         masses = np.concatenate([[0.0], np.cumsum(self.weights)])
-        begin = at - np.maximum(1, np.rint(share * at).astype(np.int64))
+        begin = np.maximum(0, at - np.maximum(least, np.rint(share * at).astype(np.int64)))
         return (sums[at] - sums[begin]) / (masses[at] - masses[begin])
 
     @property

@@ -28,11 +28,11 @@ from rue.curves import (
     risk_bounds_at,
     times,
 )
-from rue.domains import Ball, Domain
+from rue.domains import Ball, Domain, Reals
 from rue.errors import DataError, SettingsError
 from rue.games import Game
 from rue.learning import Run
-from rue.sheets import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Sheet, new_figure, save, saveable
+from rue.sheets import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Sheet, new_figure, save, saveable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,6 +42,8 @@ __all__ = ["draw_audit", "draw_game", "draw_run", "plot_certificate", "plot_mist
 
 FINE, COARSE = 500, 100
 """How many points a curve has: one that is a running sum, and one that takes work at each point."""
+WINDOW = 50
+"""The fewest rounds that the mean of recent losses is taken over."""
 LOGARITHMIC = frozenset({"B8", "B10", "C5"})
 """Theorems whose bound grows like ln T."""
 
@@ -67,7 +69,7 @@ def plot_regret(source: Audit | Game, ax: Axes | None = None, *, hindsight: int 
         sheet.line(fine, curves.regrets[fine - 1], "regret", BLUE, lw=2.2, told=end, zorder=3)
         if count := (20 if curves.quick else 0) if hindsight is None else hindsight:
             few = times(T, count)
-            sheet.dots(few, curves.best_regrets(few), "against the best for the first t rounds", BLUE)
+            sheet.dots(few, curves.best_regrets(few), "against the best so far", BLUE)
         sheet.line(rough, curves.certificates(rough), "D2" if certificate.lambda_ else "D1", RED)
     if certificate.regret_at_most < certificate.alone and certificate.theorem in ("D3", "D4"):
         sheet.line([T], [certificate.regret_at_most], certificate.theorem, RED, marker="D", clip_on=False)
@@ -87,7 +89,8 @@ def _regret_of_game(game: Game, sheet: Sheet) -> Axes:
         sheet.line(rough, curves.certificates(rough), "D1", RED)
     names = _bounds(sheet, rough, curves.bounds(rough))
     claim, forced = game.forced, curves.forced(rough, "regret")
-    if claim is not None and forced is not None:
+    drawn = [float(values[-1]) for values in sheet.drawn[1:]]
+    if claim is not None and forced is not None and not np.isclose(drawn, forced[-1]).any():
         words = "at most" if claim.relation == "at most" else "forced"
         words += " on average" if claim.in_expectation else ""
         sheet.line(rough, forced, f"{claim.theorem}, {words}", ORANGE, ls="--")
@@ -105,13 +108,14 @@ def _bounds(sheet: Sheet, at: Any, found: dict[tuple[str, str], Any]) -> set[str
     least = min(ending, key=lambda name: ending[name][-1], default=None)
     general = min((name for name in ending if name[1] != "data"), key=lambda name: ending[name][-1], default=None)
     for name, colour, dashes in ((least, GREEN, "-"), (general, PURPLE, "--")):
-        if name is not None and (colour == GREEN or name != least):
+        other = name is not None and not np.allclose(ending[name], ending[least], 1e-3, equal_nan=True)
+        if name is not None and (other or colour == GREEN):
             sheet.line(at, ending[name], ", ".join(name), colour, ls=dashes)
     return {name[0] for name in (least, general) if name is not None}
 
 
 def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = None, delta: float = 0.05) -> Axes:
-    """The sequential risk against t, the mean of the last tenth of the rounds, the best constant, and B14.
+    """The sequential risk against t, the mean of recent losses (the last tenth of the rounds), the best constant, B14.
 
     B14 bounds, at every t at once, the risk of the average of the points played, if the examples are independent draws;
     it asks for B, the range of the loss, which an audit knows.
@@ -121,11 +125,11 @@ def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = 
     T, loss = rounds.T, run.learner.loss
     fine, rough = times(T, FINE), times(T, COARSE)
     risks = rounds.risks[fine - 1]
-    recent = rounds.recent(fine, 0.1)
+    recent = rounds.recent(fine, 0.1, WINDOW)
     constant = best_constant(loss, rounds.labels, rounds.weights)
-    sheet.line(fine, recent, "last tenth", GREEN, lw=0.9, alpha=0.8)
+    sheet.line(fine, recent, "recent", GREEN, lw=0.9, alpha=0.8)
     sheet.line(fine, risks, "risk", BLUE, lw=2.2)
-    later = np.concatenate([values[fine >= T**0.4] for values in (risks, recent)])
+    later = np.concatenate([values[fine >= T**0.5] for values in (risks, recent)])
     if constant is not None:
         constant /= float(rounds.weights.sum())
         sheet.line([1, max(T, 2)], [constant] * 2, "best constant", GREY, ls="--", lw=1.2)
@@ -134,7 +138,7 @@ def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = 
     low, high = (float(later.min()), float(later.max())) if later.size else (0.0, 1.0)
     if (B := range_of(source) if B is None else B) is not None:
         ceiling = risk_bounds_at(rounds, rough, B, delta)
-        sheet.line(rough, ceiling, f"B14, {1.0 - delta:.4g}", RED, lw=1.2)
+        sheet.line(rough, ceiling, f"B14 ({1.0 - delta:.4g})", RED, lw=1.2)
         sheet.ax.fill_between(rough, rounds.risks[rough - 1], ceiling, color=RED, alpha=0.08, lw=0)
         if ceiling[-1] < high + 2.0 * (high - min(low, 0.0)):
             high = max(high, float(ceiling[-1]))
@@ -176,7 +180,7 @@ def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
             sheet.line(rough, forced, f"{game.forced.theorem}, forced", ORANGE, ls="--")
     sheet.ax.set_xlim(*((1, T) if T > 1 else (0.5, 1.5)))
     sheet.ax.set_ylim(bottom=0.0)
-    sheet.ax.set_xlabel("rounds t")
+    sheet.ax.set_xlabel("rounds t", fontsize=SIZE + 0.5)
     return sheet.finish("mistakes", "Mistakes")
 
 
@@ -222,14 +226,16 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
 
 def _hindsight(sheet: Sheet, audit: Audit, radii: Any, count: int | None) -> None:
     curves, own = AuditCurves(audit), audit.certificate.radius
+    if isinstance(audit.domain, Reals):  # the best of all is the best of its size
+        own = float(np.linalg.norm(audit.comparator.point))
     at, values = np.empty(0), np.empty(0)
     if count := (7 if curves.quick else 0) if count is None else count:
         at = np.geomspace(radii[0], radii[-1], count + 2)[1:-1]
         values = curves.path(at)
-    if own is not None:
+    if own is not None and radii[0] <= own <= radii[-1]:
         at, values = np.append(at, own), np.append(values, audit.comparator.value)
-    if at.size:
-        sheet.dots(at, values, "best in hindsight", GREEN)
+    order = np.argsort(at)
+    sheet.dots(at[order], values[order], "best in hindsight", GREEN)
 
 
 def _radius(run: Run, radius: float | None, units: str) -> float:
@@ -253,13 +259,16 @@ def draw_run(run: Run, path: Any = None) -> Figure:
 
 def draw_audit(audit: Audit, path: Any = None) -> Figure:
     """Regret, risk, certificate, and mistakes of classes."""
-    wanted = [plot_regret, plot_risk, plot_certificate] + [plot_mistakes] * (audit.run.mistakes is not None)
+    wanted: list[Any] = [plot_regret, plot_risk, plot_certificate] + [plot_mistakes] * (audit.run.mistakes is not None)
     return _drawn(wanted, audit, f"{audit.run.learner!r}, {audit.run.examples:,} examples", path)
 
 
 def draw_game(game: Game, path: Any = None) -> Figure:
-    """Regret."""
-    return _drawn([plot_regret], game, "", path)
+    """Regret, and mistakes where the opponent is out for them."""
+    wanted: list[Any] = [plot_regret] + [plot_mistakes] * (
+        game.forced is not None and game.forced.quantity == "mistakes"
+    )
+    return _drawn(wanted, game, "", path)
 
 
 def _drawn(wanted: list[Any], source: Any, title: str, path: Any) -> Figure:
@@ -303,4 +312,4 @@ def _called(loss: Any) -> str:
 def _models(K: Domain) -> str:
     if isinstance(K, Ball) and not K.centre.any():
         return f"models of norm ≤ {K.radius:.4g}"
-    return f"models in {K!r}"
+    return "all linear models" if isinstance(K, Reals) else f"models in {K!r}"

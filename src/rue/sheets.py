@@ -19,7 +19,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "RED", "Sheet", "new_figure", "number", "save", "saveable"]
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PURPLE",
+    "RED",
+    "SIZE",
+    "Sheet",
+    "new_figure",
+    "number",
+    "save",
+    "saveable",
+]
 
 BLUE, RED, GREEN, PURPLE, ORANGE, GREY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00", "#767676"
 """Colours that colour-blind readers can tell apart (Okabe and Ito; the purple is Tol's, darker)."""
@@ -43,7 +56,7 @@ def number(value: float) -> str:
         digits = digits.rstrip("0").rstrip(".")
         text = f"{digits}×10{str(int(power)).translate(RAISED)}".replace("1×", "" if digits in ("1", "-1") else "1×")
     else:
-        text = f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
+        text = f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
     return text.replace("-", "−")
 
 
@@ -76,14 +89,13 @@ class Sheet:
         self.drawn.append(y)
 
     def dots(self, x: Any, y: Any, label: str, colour: str) -> None:
-        """Draw points, named in a legend."""
+        """Draw points."""
         finite = np.isfinite(y)
         x, y = np.asarray(x)[finite], np.asarray(y)[finite]
         if y.size:
-            self.ax.plot(x, y, "o", ms=4.5, mfc="white", mec=colour, label=label, zorder=4)
+            self.ax.plot(x, y, "o", ms=4.5, mfc="white", mec=colour, label=label, zorder=4, clip_on=False)
+            self.ends.append((float(y[-1]), f"○ {label}", colour))
             self.drawn.append(y)
-            line = self.ax.get_lines()[-1]
-            self.ax.legend(handles=[line], loc="upper left", frameon=False, fontsize=SIZE, handletextpad=0.2)
 
     def guide(self, T: int, end: float, logarithmic: bool) -> None:
         """A thin line that grows like √t or 1 + ln t, a little below `end` at T."""
@@ -97,23 +109,29 @@ class Sheet:
         self.ends.append((float(values[-1]), label, GREY))
 
     def logarithmic(self) -> None:
-        """A logarithmic vertical axis; where values are negative, linear near 0 and logarithmic on both sides."""
+        """A logarithmic vertical axis, below which what little is negative is cut off.
+
+        Where more is negative it is linear near 0 and logarithmic on both sides.
+        """
         from matplotlib.ticker import FuncFormatter, NullLocator, SymmetricalLogLocator
 
         values = np.concatenate(self.drawn) if self.drawn else np.ones(1)
-        top, least = float(np.abs(values).max()) or 1.0, float(values.min())
+        top, least, highest = float(np.abs(values).max()) or 1.0, float(values.min()), float(values.max())
         axis = self.ax.yaxis
-        if least < -1e-9 * top:
+        if least < -0.02 * top:
             within = 10.0 ** math.ceil(math.log10(top) - 3.0)
+            self.ax.set_ylim(1.8 * least, 1.8 * highest if highest > within else 2.0 * within)
             self.ax.set_yscale("symlog", linthresh=within, linscale=0.5)
             axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=within))
             self.ax.axhline(0.0, color=GREY, lw=0.8, zorder=1)
-        else:
-            positive = values[values > 1e-6 * top]
-            low, high = (float(positive.min()), top) if positive.size else (0.1, 1.0)
+        elif highest > 0.0:
+            positive = values[values > 1e-5 * top]
+            low, high = float(positive.min()), top
             self.ax.set_ylim(low / 1.5, high * 1.8)
             self.ax.set_yscale("log", nonpositive="clip")
             axis.set_major_locator(_decades(low, high, 10))
+        else:
+            return
         axis.set_major_formatter(FuncFormatter(_tick))
         axis.set_minor_locator(NullLocator())
 
@@ -182,7 +200,14 @@ class Sheet:
                 fontsize=SIZE,
                 color=colour,
                 annotation_clip=False,
-                arrowprops={"arrowstyle": "-", "lw": 0.7, "color": colour, "shrinkA": 1.0, "shrinkB": 1.0},
+                arrowprops={
+                    "arrowstyle": "-",
+                    "lw": 0.7,
+                    "color": colour,
+                    "shrinkA": 1.0,
+                    "shrinkB": 1.0,
+                    "relpos": (0.0, 0.5),
+                },
             )
 
 
