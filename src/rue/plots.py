@@ -108,8 +108,9 @@ def _bounds(sheet: Sheet, at: Any, found: dict[tuple[str, str], Any]) -> set[str
     least = min(ending, key=lambda name: ending[name][-1], default=None)
     general = min((name for name in ending if name[1] != "data"), key=lambda name: ending[name][-1], default=None)
     for name, colour, dashes in ((least, GREEN, "-"), (general, PURPLE, "--")):
-        other = name is not None and not np.allclose(ending[name], ending[least], 1e-3, equal_nan=True)
-        if name is not None and (other or colour == GREEN):
+        if name is None or least is None:
+            continue
+        if name == least if colour == GREEN else not np.allclose(ending[name], ending[least], 1e-3, equal_nan=True):
             sheet.line(at, ending[name], ", ".join(name), colour, ls=dashes)
     return {name[0] for name in (least, general) if name is not None}
 
@@ -127,9 +128,10 @@ def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = 
     risks = rounds.risks[fine - 1]
     recent = rounds.recent(fine, 0.1, WINDOW)
     constant = best_constant(loss, rounds.labels, rounds.weights)
-    sheet.line(fine, recent, "recent", GREEN, lw=0.9, alpha=0.8)
+    if T > WINDOW:
+        sheet.line(fine, recent, "recent", GREEN, lw=0.9, alpha=0.8)
     sheet.line(fine, risks, "risk", BLUE, lw=2.2)
-    later = np.concatenate([values[fine >= T**0.5] for values in (risks, recent)])
+    later = np.concatenate([values[fine >= (T**0.5 if T > WINDOW else 1)] for values in (risks, recent)])
     if constant is not None:
         constant /= float(rounds.weights.sum())
         sheet.line([1, max(T, 2)], [constant] * 2, "best constant", GREY, ls="--", lw=1.2)
@@ -180,6 +182,7 @@ def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
             sheet.line(rough, forced, f"{game.forced.theorem}, forced", ORANGE, ls="--")
     sheet.ax.set_xlim(*((1, T) if T > 1 else (0.5, 1.5)))
     sheet.ax.set_ylim(bottom=0.0)
+    sheet.whole()
     sheet.ax.set_xlabel("rounds t", fontsize=SIZE + 0.5)
     return sheet.finish("mistakes", "Mistakes")
 
@@ -214,17 +217,18 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
     if improved:
         sheet.line(radii, best, f"at least ({max(improved)})", PURPLE, told=nothing, lw=1.8)
     sheet.ax.fill_between(radii, best, 0.0 if evidence.loss.nonnegative else best.min(), color=GREY, alpha=0.1, lw=0)
+    most = max(3.0 * loss, 1e-300) if evidence.loss.nonnegative else math.inf
     if audited is not None:
-        _hindsight(sheet, audited, radii, hindsight)
+        _hindsight(sheet, audited, radii, hindsight, most)
     said = ", of features in units of their largest" if units == "largest" else ""
     sheet.powers(f"norm of the model{said}", float(radii[0]), float(radii[-1]))
     if evidence.loss.nonnegative:
-        sheet.ax.set_ylim(0.0, 1.12 * max(1e-300, *(float(y.max()) for y in sheet.drawn)))
+        sheet.ax.set_ylim(0.0, 1.1 * min(most, max(float(y.max()) for y in sheet.drawn) or 1.0))
     kind = "total loss" if not evidence.lambda_ else "total loss, regulariser included"
     return sheet.finish(f"{kind} ({_called(run.learner.loss)})", "What linear models lost at least")
 
 
-def _hindsight(sheet: Sheet, audit: Audit, radii: Any, count: int | None) -> None:
+def _hindsight(sheet: Sheet, audit: Audit, radii: Any, count: int | None, most: float) -> None:
     curves, own = AuditCurves(audit), audit.certificate.radius
     if isinstance(audit.domain, Reals):  # the best of all is the best of its size
         own = float(np.linalg.norm(audit.comparator.point))
@@ -234,7 +238,7 @@ def _hindsight(sheet: Sheet, audit: Audit, radii: Any, count: int | None) -> Non
         values = curves.path(at)
     if own is not None and radii[0] <= own <= radii[-1]:
         at, values = np.append(at, own), np.append(values, audit.comparator.value)
-    order = np.argsort(at)
+    order = [i for i in np.argsort(at) if values[i] <= most]
     sheet.dots(at[order], values[order], "best in hindsight", GREEN)
 
 
@@ -254,13 +258,13 @@ def _radius(run: Run, radius: float | None, units: str) -> float:
 
 def draw_run(run: Run, path: Any = None) -> Figure:
     """Risk and certificate."""
-    return _drawn([plot_risk, plot_certificate], run, f"{run.learner!r}, {run.examples:,} examples", path)
+    return _drawn([plot_risk, plot_certificate], run, _headline(run), path)
 
 
 def draw_audit(audit: Audit, path: Any = None) -> Figure:
     """Regret, risk, certificate, and mistakes of classes."""
     wanted: list[Any] = [plot_regret, plot_risk, plot_certificate] + [plot_mistakes] * (audit.run.mistakes is not None)
-    return _drawn(wanted, audit, f"{audit.run.learner!r}, {audit.run.examples:,} examples", path)
+    return _drawn(wanted, audit, _headline(audit.run), path)
 
 
 def draw_game(game: Game, path: Any = None) -> Figure:
@@ -287,6 +291,10 @@ def _drawn(wanted: list[Any], source: Any, title: str, path: Any) -> Figure:
 
 
 # Words.
+
+
+def _headline(run: Run) -> str:
+    return f"{run.learner!r}, {run.examples:,} example{'s' * (run.examples != 1)}"
 
 
 def _run_of(source: Any, who: str) -> Run:

@@ -155,6 +155,13 @@ class Sheet:
         axis.set_minor_locator(NullLocator())
         self.ax.set_xlabel(label, fontsize=SIZE + 0.5)
 
+    def whole(self) -> None:
+        """Ticks at whole numbers only, on both axes."""
+        from matplotlib.ticker import MaxNLocator
+
+        for axis in (self.ax.xaxis, self.ax.yaxis):
+            axis.set_major_locator(MaxNLocator(6, integer=True))
+
     def finish(self, ylabel: str, title: str) -> Axes:
         """Labels, a light grid, and the names of the lines."""
         from matplotlib.ticker import FuncFormatter
