@@ -62,19 +62,16 @@ class Rounds:
     weights: Any
     labels: Any
     predictions: Any
-    rows: Any
-    """Where each stands among the scored examples, from 0."""
 
     @classmethod
     def of(cls, run: Run) -> Rounds:
-        scored = np.isfinite(run.predictions)
-        weights = np.ones(int(scored.sum())) if run.weights is None else run.weights[scored].astype(np.float64)
-        rows = np.flatnonzero(weights > 0.0)
-        return cls(run.losses[scored][rows], weights[rows], run.y[scored][rows], run.predictions[scored][rows], rows)
+        weights = np.ones(run.y.size) if run.weights is None else run.weights.astype(np.float64)
+        counts = np.isfinite(run.predictions) & (weights > 0.0)
+        return cls(run.losses[counts], weights[counts], run.y[counts], run.predictions[counts])
 
     @property
     def T(self) -> int:
-        return int(self.rows.size)
+        return int(self.losses.size)
 
     @property
     def risks(self) -> Any:
@@ -194,13 +191,20 @@ def _first(traced: Trace, t: int) -> Trace:
     return dataclasses.replace(traced, **cut)
 
 
-def _matrix(block: Block) -> Any:
-    if not block.sparse:
-        return block.rows(False).values.reshape(len(block), block.width)
-    from scipy.sparse import csr_matrix
+def _stacked(stored: tuple[Block, ...]) -> Any:
+    """The features of the rows of weight above 0, as one array or as scipy has it."""
+    from scipy import sparse
 
-    rows: Any = block.rows(False)
-    return csr_matrix((rows.values, rows.indices.view(np.int32), rows.indptr), shape=(len(block), block.width))
+    width, parts = max(block.width for block in stored), []
+    for block in stored:
+        rows: Any = block.rows(False)
+        if block.sparse:
+            shape = (len(block), width)
+            matrix: Any = sparse.csr_matrix((rows.values, rows.indices.view(np.int32), rows.indptr), shape=shape)
+        else:
+            matrix = rows.values.reshape(len(block), width)
+        parts.append(matrix if block.weights is None else matrix[block.weights > 0.0])
+    return np.vstack(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
 
 
 class AuditCurves:
@@ -210,6 +214,7 @@ class AuditCurves:
         self.audit, self.run = audit, audit.run
         self.rounds = Rounds.of(audit.run)
         self.T = self.rounds.T
+        self.X = _stacked(audit.stored)
 
     @functools.cached_property
     def penalties(self) -> Any:
@@ -224,51 +229,36 @@ class AuditCurves:
         """R_t(u*) after every round, u* the best in hindsight of the whole stream; None where penalties are not."""
         if self.penalties is None:
             return None
-        learner, u, parts = self.run.learner, self.audit.comparator.point, []
-        for block, matrix in zip(self.audit.stored, self.matrices, strict=True):
-            p = matrix @ u[int(learner.intercept) :][: block.width] + (u[0] if learner.intercept else 0.0)
-            parts.append(np.empty(len(block)))
-            score(learner.loss, p, block.labels(), parts[-1])
-        theirs = np.concatenate(parts)[self.rounds.rows] + 0.5 * self.run.evidence.lambda_ * float(u @ u)
-        return np.cumsum(self.rounds.weights * (self.rounds.losses - theirs)) + self.penalties
+        learner, rounds, u = self.run.learner, self.rounds, self.audit.comparator.point
+        p = self.X @ u[int(learner.intercept) :] + (u[0] if learner.intercept else 0.0)
+        theirs = np.empty(self.T)
+        score(learner.loss, p, rounds.labels, theirs)
+        theirs += 0.5 * self.run.evidence.lambda_ * float(u @ u)
+        return np.cumsum(rounds.weights * (rounds.losses - theirs)) + self.penalties
 
     def certificates(self, at: Any) -> Any:
         """D1, or D2, after each of some rounds, of the learner alone; None where penalties are not known."""
         if self.penalties is None:
             return None
-        run, values, before = self.run, [], 0
-        predictions = run.predictions[np.isfinite(run.predictions)]
-        evidence = open_evidence(run.learner.loss, lambda_=run.evidence.lambda_)
-        evidence.widen(run.learner.coordinates)
+        evidence = open_evidence(self.run.learner.loss, lambda_=self.run.evidence.lambda_)
+        evidence.widen(self.run.learner.coordinates)
+        before, values = 0, []
         for t in at:
-            end = int(self.rounds.rows[t - 1]) + 1
-            for block in self.between(before, end):
-                evidence.enter(block, predictions[before : before + len(block)], run.learner.intercept, before)
-                before += len(block)
+            block = self.between(before, int(t))
+            evidence.enter(block, self.rounds.predictions[before:t], self.run.learner.intercept, before)
             evidence.penalty = float(self.penalties[t - 1])
             values.append(evidence.certificate(self.audit.domain).alone)
+            before = int(t)
         return np.array(values)
 
-    def between(self, begin: int, end: int) -> list[Block]:
-        """The scored rows from `begin` to before `end`."""
-        found, first = [], 0
-        for block, matrix in zip(self.audit.stored, self.matrices, strict=True):
-            a, b = max(begin - first, 0), min(end - first, len(block))
-            if a < b:
-                found.append(Block(matrix[a:b], block.y[a:b], None if block.weights is None else block.weights[a:b]))
-            first += len(block)
-        return found
-
-    @functools.cached_property
-    def matrices(self) -> list[Any]:
-        """The features of every stored block, as arrays or as scipy has them."""
-        return [_matrix(block) for block in self.audit.stored]
+    def between(self, begin: int, end: int) -> Block:
+        """The rounds after `begin` and up to `end`."""
+        return Block(self.X[begin:end], self.rounds.labels[begin:end], self.rounds.weights[begin:end])
 
     @functools.cached_property
     def quick(self) -> bool:
         """Whether the best in hindsight is found in a moment."""
-        size = sum(int(matrix.size) for matrix in self.matrices)
-        return self.run.learner.loss.smooth is not None and size <= QUICK
+        return self.run.learner.loss.smooth is not None and int(self.X.size) <= QUICK
 
     def best_regrets(self, at: Any) -> Any:
         """The regret after each of some rounds against the best in hindsight of the rounds so far."""
@@ -278,7 +268,7 @@ class AuditCurves:
         values = []
         for t in at:
             best = best_in_hindsight(
-                self.between(0, int(self.rounds.rows[t - 1]) + 1),
+                self.between(0, int(t)),
                 loss=self.run.learner.loss,
                 domain=self.audit.domain,
                 lambda_=self.run.evidence.lambda_,
@@ -313,7 +303,7 @@ class AuditCurves:
     def path(self, radii: Any) -> Any:
         """The least loss in hindsight on the balls of some radii."""
         best = hindsight_path(
-            self.audit.stored,
+            self.between(0, self.T),
             None,
             radii,
             loss=self.run.learner.loss,

@@ -159,7 +159,7 @@ def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
     sheet = Sheet(ax)
     if game is not None:
         ones = np.ones(game.T)
-        rounds, loss = Rounds(game.losses, ones, game.labels, game.predictions, np.arange(game.T)), game.loss_named
+        rounds, loss = Rounds(game.losses, ones, game.labels, game.predictions), game.loss_named
     else:
         assert run is not None
         rounds, loss = _rounds_of(run), run.learner.loss
@@ -198,7 +198,7 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
     sheet, evidence = Sheet(ax), run.evidence
     audited = source if isinstance(source, Audit) else None
     first = run.certificate() if audited is None else audited.certificate
-    units, scales = (first.units, run.learner.scales) if audited is None else ("raw", None)
+    units, scales = first.units, run.learner.scales
     middle = _radius(run, first.radius, units)
     ends = [middle / 100.0, 10.0 * middle]
     if evidence.pool is not None:
