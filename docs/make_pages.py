@@ -1,7 +1,8 @@
 """Writes what is generated among the docs: `python docs/make_pages.py`; a test checks that it has been run.
 
 `reference.md` lists every public name with the first sentence of its docstring; `theorems.md` every theorem with its
-source and the notes' misprints; `report.svg` shows what `make run` prints.
+source and the notes' misprints; `report.svg` shows what `make run` prints; `regret.svg`, `risk.svg` and
+`certificate.svg` are pictures of runs on the census.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import rue
 from rue.registry import registered
+from rue.sheets import save
 
 DOCS = Path(__file__).parent
 
@@ -141,7 +143,22 @@ def masked(text: str) -> str:
     return re.sub(r"in \d+\.\d+ s", "in 1.30 s", text)
 
 
+def pictures(folder: Path) -> None:
+    """Three pictures of runs on the census."""
+    X, y = rue.census()
+    audited = rue.audit(rue.OGD("hinge", "ball:10"), X, y)
+    run = rue.learn(X, y, units="largest", witnesses=[1, 10])
+    drawn = {
+        "regret": rue.plot_regret(audited),
+        "risk": rue.plot_risk(audited),
+        "certificate": rue.plot_certificate(run),
+    }
+    for name, ax in drawn.items():
+        save(ax.figure, folder / f"{name}.svg")
+
+
 if __name__ == "__main__":
+    pictures(DOCS)
     (DOCS / "reference.md").write_text(reference())
     (DOCS / "theorems.md").write_text(theorems())
     printed = subprocess.run(

@@ -67,6 +67,7 @@ from rue.losses import (
     SquaredHinge,
     ZeroOne,
 )
+from rue.plots import plot_certificate, plot_mistakes, plot_regret, plot_risk
 from rue.proofs import Proof, Theorem, theorems
 from rue.registry import make, names
 from rue.regret import (
@@ -198,6 +199,10 @@ __all__ = [
     "parameter",
     "perceptron_bound",
     "play",
+    "plot_certificate",
+    "plot_mistakes",
+    "plot_regret",
+    "plot_risk",
     "risk_always",
     "risk_at_end",
     "risk_curve",

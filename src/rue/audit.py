@@ -78,6 +78,8 @@ class Audit:
     """What could not be said, and why."""
     checks: tuple[Check, ...]
     trace: Trace | None = None
+    stored: Stored | None = None
+    """The examples that were scored and count, in the units above."""
 
     @property
     def regret(self) -> tuple[float, float]:
@@ -95,6 +97,12 @@ class Audit:
     def passed(self) -> bool:
         """Whether every inequality that must hold does."""
         return all(check.holds for check in self.checks)
+
+    def plot(self, path: Any = None) -> Any:
+        """Regret, risk, certificate and, for classes, mistakes as a matplotlib Figure; `path` also saves it."""
+        from rue.plots import draw_audit
+
+        return draw_audit(self, path)
 
     def __str__(self) -> str:
         run, (low, high) = self.run, self.regret
@@ -200,6 +208,7 @@ def audit(
         tuple(remarks),
         tuple(checks),
         traced,
+        stream,
     )
 
 
