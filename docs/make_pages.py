@@ -1,7 +1,8 @@
 """Writes what is generated among the docs: `python docs/make_pages.py`; a test checks that it has been run.
 
-`reference.md` lists every public name with the first sentence of its docstring; `report.svg` shows what `make run`
-prints.
+`reference.md` lists every public name with the first sentence of its docstring; `theorems.md` every theorem with its
+source and the notes' misprints; `report.svg` shows what `make run` prints; `regret.svg`, `risk.svg` and
+`certificate.svg` are pictures of runs on the census.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import rue
 from rue.registry import registered
+from rue.sheets import save
 
 DOCS = Path(__file__).parent
 
@@ -71,6 +73,50 @@ def _signature(name: str) -> str:
     return f"{name}({', '.join(names)})"
 
 
+def theorems() -> str:
+    """Every identifier of THEORY.md: what it says, where the notes have it, and what they print wrongly."""
+    kinds = {
+        "Q": "The protocol",
+        "A": "Algorithms",
+        "B": "Upper bounds",
+        "C": "Opponents",
+        "D": "Certificates",
+    }
+    parts = [
+        "# Theorems",
+        "",
+        "Everything rue computes rests on these. Each can be played out: it then makes data for itself, runs the",
+        "library on them, and says what was claimed, what was observed, and whether it holds. `notes 000` to",
+        "`notes 004` are the lecture notes that rue began with; where they misprint something that a number can",
+        "refute, the run shows that the printed version fails and the right one holds.",
+        "",
+        "```python",
+        "import rue",
+        "",
+        'proof = rue.theorems()["B10"].run()',
+        "assert proof.holds",
+        "print(proof)            # what was done, and every comparison",
+        "print(rue.theorems())   # all of them",
+        "```",
+        "",
+    ]
+    listed = rue.theorems()
+    for letter, title in kinds.items():
+        parts += [f"## {title}", "", "| id | statement | source | misprint |", "|---|---|---|---|"]
+        parts += [
+            f"| {one.id} | {_cell(one.statement)} | {_cell(one.source)} | {_cell(one.misprint)} |"
+            for one in listed
+            if one.id[0] == letter
+        ]
+        parts.append("")
+    return "\n".join(parts[:-1]) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Fit for a table of Markdown."""
+    return re.sub(r"([|*_<>\\])", r"\\\1", text)
+
+
 def picture(text: str) -> str:
     """A terminal's text as an SVG."""
     lines = [
@@ -97,8 +143,24 @@ def masked(text: str) -> str:
     return re.sub(r"in \d+\.\d+ s", "in 1.30 s", text)
 
 
+def pictures(folder: Path) -> None:
+    """Three pictures of runs on the census."""
+    X, y = rue.census()
+    audited = rue.audit(rue.OGD("hinge", "ball:10"), X, y)
+    run = rue.learn(X, y, units="largest", witnesses=[1, 10])
+    drawn = {
+        "regret": rue.plot_regret(audited),
+        "risk": rue.plot_risk(audited),
+        "certificate": rue.plot_certificate(run),
+    }
+    for name, ax in drawn.items():
+        save(ax.figure, folder / f"{name}.svg")
+
+
 if __name__ == "__main__":
+    pictures(DOCS)
     (DOCS / "reference.md").write_text(reference())
+    (DOCS / "theorems.md").write_text(theorems())
     printed = subprocess.run(
         [sys.executable, DOCS.parent / "examples" / "first_run.py"], capture_output=True, text=True, check=True
     ).stdout

@@ -1,6 +1,7 @@
 """Certificates D1 to D4 against formulas in NumPy, cvxpy, and each other."""
 
 import itertools
+from fractions import Fraction
 
 import cvxpy
 import numpy as np
@@ -130,7 +131,7 @@ def test_witnesses_are_projected_descent_with_the_adaptive_step(seed):
     pool = run.evidence.pool
     wanted = [witness(Z, y, weights, U, rate) for U in (0.5, 4.0) for rate in RATES]
     assert pool.constants() == pytest.approx([c for c, _ in wanted], rel=1e-9)
-    assert np.allclose(pool.sums(4), [S for _, S in wanted], rtol=1e-9, atol=1e-9)
+    assert np.allclose([pool.sum_of(i, 4) for i in range(12)], [S for _, S in wanted], rtol=1e-9, atol=1e-9)
     best = max(c - 4.0 * np.linalg.norm(S) for c, S in wanted)
     shown = run.certificate(radius=4, units="raw")
     assert shown.witnesses == 2 * len(RATES)
@@ -145,10 +146,10 @@ def test_a_mixture_of_witnesses_is_near_the_best_one():
     best = cvxpy.Problem(cvxpy.Maximize(theta @ c - 2.0 * cvxpy.norm(S.T @ theta)), [cvxpy.sum(theta) == 1]).solve(
         solver="CLARABEL"
     )
-    found = best_mixture(c, S, 2.0)
+    found = best_mixture(c, S @ S.T, 2.0)
     assert max(c - 2.0 * np.linalg.norm(S, axis=1)) < found <= best + 1e-6
     assert found >= best - 0.05 * abs(best)
-    assert best_mixture(np.array([np.nan, 1.0]), np.array([[1.0], [np.inf]]), 1.0) == -np.inf
+    assert best_mixture(np.array([np.nan, 1.0]), np.array([[1.0, np.inf], [np.inf, np.inf]]), 1.0) == -np.inf
 
 
 @few
@@ -292,3 +293,133 @@ def test_words():
     wide = sparse.csr_matrix(([1.0], ([0], [5000])), shape=(1, 5001))
     with pytest.raises(rue.SettingsError, match="GiB"):
         rue.learn(wide, [0.5], curvature=True)
+
+
+# Hostile data: whatever the numbers, nothing false is certified.
+
+
+def exact_least_squares(Z, y):
+    """min ‖Zu − y‖² by Gram–Schmidt in rational numbers."""
+    columns = [[Fraction(float(v)) for v in column] for column in Z.T]
+    rest, basis = [Fraction(float(v)) for v in y], []
+
+    def without(v, b):
+        along = sum(p * q for p, q in zip(v, b, strict=True)) / sum(q * q for q in b)
+        return [p - along * q for p, q in zip(v, b, strict=True)]
+
+    for v in columns:
+        for b in basis:
+            v = without(v, b)
+        if any(v):
+            basis.append(v)
+    for b in basis:
+        rest = without(rest, b)
+    return float(sum(p * p for p in rest))
+
+
+def test_curvature_proves_nothing_false_about_columns_that_nearly_depend_on_each_other():
+    tight = 0
+    for seed in range(many(30, 1000)):
+        rng = np.random.default_rng(seed)
+        rows, d = int(rng.integers(2, 12)), int(rng.integers(2, 5))
+        X = rng.standard_normal((rows, d)) * 10.0 ** rng.integers(-8, 8, d)
+        y = rng.standard_normal(rows)
+        if seed % 3:
+            X[:, 1] = X[:, 0] * (1.0 + rng.standard_normal(rows) * 10.0 ** rng.integers(-12, 0))
+            y = X[:, 1] - X[:, 0] if seed % 3 == 1 else y
+        true = exact_least_squares(np.c_[np.ones(rows), X], y)
+        shown = rue.certify(X, y, np.zeros(rows), loss="square", domain="reals", curvature=True)
+        assert shown.comparator_loss_at_least <= true * (1 + 1e-12)
+        tight += shown.comparator_loss_at_least >= true * (1 - 1e-6) > 0.0
+        for radius in (2.0, 1e8):
+            shown = rue.certify(X, y, np.zeros(rows), loss="square", radius=radius, curvature=True)
+            difference = float(np.sum((X[:, 1] - X[:, 0] - y) ** 2))  # what the point (0, −1, 1, 0, …) loses
+            assert shown.comparator_loss_at_least <= min(difference, float(y @ y)) * (1 + 1e-12)
+    assert tight  # and it proves what can be proved
+
+
+@pytest.mark.parametrize("units", ["raw", "largest"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "square", "squared-hinge", "absolute", "poisson"])
+def test_huge_and_tiny_numbers(loss, units):
+    X, y, _ = stream(3, rows=12, loss=loss)
+    p = np.random.default_rng(3).standard_normal(12)
+    made, square = rue.make("loss", loss), {"curvature": True} if loss == "square" else {}
+    zero = [made.value(0.0, label) for label in y]
+    for features, predictions, weight, radius in [
+        (1e300, 1.0, 1.0, 3.0),
+        (1e160, 1.0, 1.0, 3.0),
+        (1e-300, 1.0, 1.0, 3.0),
+        (5e-324, 1.0, 1.0, 3.0),
+        (1.0, 1e300, 1.0, 3.0),
+        (1.0, 1e16, 1.0, 3.0),
+        (1.0, 1.0, 1e300, 3.0),
+        (1.0, 1.0, 1e308, 3.0),
+        (1.0, 1.0, 1e-280, 3.0),
+        (1.0, 1.0, 0.0, 3.0),
+        (1.0, 1.0, 1.0, 1e-300),
+        (1.0, 1.0, 1.0, 1e308),
+    ]:
+        with np.errstate(all="ignore"):
+            at_zero = float(np.sum(np.multiply(weight, zero)))
+            given = X * features, y, p * predictions
+        options = {"weights": np.full(12, weight), "witnesses": [radius], "units": units, **square}
+        shown = rue.certify(*given, loss=loss, radius=radius, **options)
+        assert shown.comparator_loss_at_least <= at_zero * (1 + 1e-9)
+        assert not np.isnan([shown.regret_at_most, shown.alone, shown.comparator_loss_at_least]).any()
+        assert str(shown)
+
+
+def test_sums_lost_in_rounding_prove_nothing():
+    """At 2⁶⁰ sums come in steps of 256: Σℓ and A, which differ by 1 in each round, drift apart by as much."""
+    predictions = -np.array([2.0**60] + [2.0**20 + 127.5] * 29)
+    shown = rue.certify(np.zeros((30, 1)), np.ones(30), predictions, loss="hinge", radius=1e-3, witnesses=1e-3)
+    assert shown.loss_total - shown.slope_times_prediction > 7_000
+    assert shown.comparator_loss_at_least <= 30.0
+
+
+def test_wide_streams_cost_what_they_use():
+    """2²⁴ features of which few occur: witnesses keep lines for those alone."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 5))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    columns = np.array([3, 1_000, 70_000, 2**23, 2**24 - 1])
+    wide = sparse.csr_matrix((X.ravel(), np.tile(columns, 40), np.arange(0, 201, 5)), shape=(40, 2**24))
+    options = {"learner": rue.OGD("logistic", "ball:2"), "witnesses": [1.0, 4.0], "units": "largest"}
+    one, other = rue.learn(wide, y, **options), rue.learn(sparse.csr_matrix(X), y, **options)
+    assert one.evidence.pool.table.size < 1_000
+    for units in ("raw", "largest"):
+        shown, wanted = (run.certificate(radius=4, units=units) for run in (one, other))
+        assert shown.comparator_loss_at_least == pytest.approx(wanted.comparator_loss_at_least, rel=1e-12)
+    merged = one.evidence.merged(one.evidence)
+    twice = other.evidence.merged(other.evidence)
+    for K in (rue.Ball(4), rue.Box(-0.1, 0.1)):
+        assert merged.certificate(K).comparator_loss_at_least == pytest.approx(
+            twice.certificate(K).comparator_loss_at_least, rel=1e-12
+        )
+
+
+def test_merging_shards_that_used_other_features_and_kept_other_things():
+    X, y, _ = stream(4)
+    first = rue.learn(sparse.csr_matrix(X[:20, :2]), y[:20], witnesses=2, units="largest").evidence
+    second = rue.learn(sparse.csr_matrix(X[20:]), y[20:], witnesses=2, units="largest").evidence
+    both, back = first.merged(second), second.merged(first)
+    assert both.certificate(rue.Ball(2), "largest").comparator_loss_at_least == pytest.approx(
+        back.certificate(rue.Ball(2), "largest").comparator_loss_at_least
+    )
+    Z = np.r_[np.c_[X[:20, :2], np.zeros(20)], X[20:]]
+    assert both.scales().tolist() == [1.0, *np.abs(Z).max(axis=0)]
+    true = least("logistic", np.c_[np.ones(40), Z], y, np.ones(40), 2.0)
+    assert both.certificate(rue.Ball(2)).comparator_loss_at_least <= true * (1 + 1e-6)
+    plain = rue.learn(X[20:], y[20:], units="largest").evidence
+    assert first.merged(plain).scales().tolist() == both.scales().tolist()
+    assert first.pool.places.tolist() == [0, 1, 2]  # merging changes neither
+
+
+def test_a_penalty_needs_a_regulariser():
+    X, y, _ = stream(0)
+    for penalty in (5.0, -1.0, np.nan, "x"):
+        with pytest.raises(rue.SettingsError, match="penalty is"):
+            rue.certify(X, y, np.zeros(40), loss="hinge", radius=1, penalty=penalty)
+    for witnesses in ("many", True, [], object(), [[1.0]]):
+        with pytest.raises(rue.SettingsError, match="one radius or several"):
+            rue.certify(X, y, np.zeros(40), radius=1, witnesses=witnesses)

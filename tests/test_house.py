@@ -64,6 +64,14 @@ def test_every_public_name_is_in_the_docs_and_they_are_up_to_date():
         assert re.search(rf"`{name}\b", text), name
 
 
+def test_the_table_of_theorems_is_up_to_date():
+    import make_pages
+
+    text = (ROOT / "docs/theorems.md").read_text()
+    assert text == make_pages.theorems(), "run: python docs/make_pages.py"
+    assert re.findall(r"^\| ([A-Z]\d+) \|", text, re.M) == rue.theorems().ids
+
+
 def test_the_picture_shows_what_make_run_prints():
     import html
 

@@ -67,6 +67,8 @@ from rue.losses import (
     SquaredHinge,
     ZeroOne,
 )
+from rue.plots import plot_certificate, plot_mistakes, plot_regret, plot_risk
+from rue.proofs import Proof, Theorem, theorems
 from rue.registry import make, names
 from rue.regret import (
     Assumption,
@@ -156,6 +158,7 @@ __all__ = [
     "Perceptron",
     "PerceptronLoss",
     "Poisson",
+    "Proof",
     "Quantile",
     "RandomSigns",
     "Reals",
@@ -173,6 +176,7 @@ __all__ = [
     "Step",
     "Stochastic",
     "Strong",
+    "Theorem",
     "Theory",
     "Trace",
     "Uniform",
@@ -195,6 +199,10 @@ __all__ = [
     "parameter",
     "perceptron_bound",
     "play",
+    "plot_certificate",
+    "plot_mistakes",
+    "plot_regret",
+    "plot_risk",
     "risk_always",
     "risk_at_end",
     "risk_curve",
@@ -202,5 +210,6 @@ __all__ = [
     "risk_of_ogd",
     "risk_of_svm",
     "separable_bound",
+    "theorems",
     "trace",
 ]

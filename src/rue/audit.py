@@ -8,31 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Domain, Reals
+from rue import ledger as accounts
+from rue._jit import foreign
+from rue.domains import Ball, Domain, Intersection, Reals
 from rue.errors import DataError, RueError, SettingsError
 from rue.learners import Learner
 from rue.learning import Run, learn
 from rue.losses import Hinge, Logistic, SquaredHinge
 from rue.registry import make
 from rue.regret.bounds import bounds
-from rue.regret.certificate import Certificate, require_domain
-from rue.regret.comparator import Comparator, best_in_hindsight
-from rue.regret.evidence import Evidence, open_evidence
+from rue.regret.certificate import Certificate
+from rue.regret.comparator import Comparator
+from rue.regret.evidence import open_evidence
+from rue.regret.facts import reach
 from rue.regret.ranges import loss_range
 from rue.regret.risk import RiskBound, risk_always, risk_at_end
 from rue.regret.statement import Bound
+from rue.regret.stored import Stored
 from rue.regret.trace import Trace, trace
-from rue.streams import Block, blocks
+from rue.streams import Block
 
 __all__ = ["Audit", "Check", "audit"]
 
-_BY_D1 = frozenset({"B3", "B4", "B5", "B6", "B7", "B9"})
-"""The theorems whose proofs go through D1, so that D1 itself must lie below them."""
+_MISTAKES = frozenset({"B1", "B2"})
+_BY_D1 = frozenset({"B3", "B4", "B5", "B6", "B7", "B9", "A10"})
+"""The theorems whose proofs go through D1, so that D1, and D2 which is smaller, must lie below them."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """An inequality that must hold."""
+    """An inequality that must hold, up to rounding."""
 
     name: str
     left: float
@@ -44,7 +49,8 @@ class Check:
         return self.left <= self.right + self.tolerance
 
     def __str__(self) -> str:
-        return f"{'PASS' if self.holds else 'FAIL'}  {self.name}: {self.left:,.6g} ≤ {self.right:,.6g}"
+        allowed = f" (up to rounding, {self.tolerance:.2g})" if self.left > self.right and self.tolerance else ""
+        return f"{'PASS' if self.holds else 'FAIL'}  {self.name}: {self.left:,.8g} ≤ {self.right:,.8g}{allowed}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,9 +60,12 @@ class Audit:
     run: Run
     domain: Domain
     """The set that the run is compared with."""
+    units: str
+    """`raw`, or `largest`: models are measured on features divided by their largest magnitude."""
     loss: float
     """Σ of the rounds' losses, the regulariser included."""
     comparator: Comparator
+    """The best in hindsight, in those units."""
     certificate: Certificate
     comparator_loss: tuple[float, float]
     """An interval that holds the least loss in hindsight: the better of the comparator's and the certificate's."""
@@ -69,6 +78,8 @@ class Audit:
     """What could not be said, and why."""
     checks: tuple[Check, ...]
     trace: Trace | None = None
+    stored: Stored | None = None
+    """The examples that were scored and count, in the units above."""
 
     @property
     def regret(self) -> tuple[float, float]:
@@ -87,40 +98,59 @@ class Audit:
         """Whether every inequality that must hold does."""
         return all(check.holds for check in self.checks)
 
+    def plot(self, path: Any = None) -> Any:
+        """Regret, risk, certificate and, for classes, mistakes as a matplotlib Figure; `path` also saves it."""
+        from rue.plots import draw_audit
+
+        return draw_audit(self, path)
+
     def __str__(self) -> str:
         run, (low, high) = self.run, self.regret
-        wrong = "" if run.mistakes is None else f", {run.mistakes:,} mistakes ({run.mistakes / run.examples:.2%})"
+        apart = [f"{n:,} {word}" for n, word in ((run.refused, "refused"), (run.skipped, "skipped")) if n]
+        wrong = "" if run.mistakes is None else f"; {run.mistakes:,} mistakes ({run.mistakes / run.examples:.2%})"
+        ridge = run.evidence.penalty
+        of_it = f", {ridge:,.6g} of it the regulariser's" if run.evidence.lambda_ else ""
+        failed = sum(not check.holds for check in self.checks)
         lines = [
-            f"{run.examples:,} examples, loss {self.loss:,.6g}, risk {run.risk:.6g}{wrong}",
-            str(self.comparator),
-            f"regret against {self.domain!r}: between {low:+,.6g} and {high:+,.6g}"
-            + (f", {high / run.examples:+.3g} a round at most" if run.examples else ""),
-            str(self.certificate),
-            *map(str, self.mistake_bounds),
-            *map(str, self.bounds),
-            *map(str, self.risk_bounds),
-            *self.remarks,
-            *map(str, self.checks),
+            ("learner", repr(run.learner)),
+            ("stream", f"{run.examples:,} examples learnt" + "".join(f", {words}" for words in apart)),
+            ("loss", f"{self.loss:,.8g}{of_it}; {run.risk:.6g} a round (sequential risk){wrong}"),
+            ("hindsight", str(self.comparator)),
+            (
+                "regret",
+                f"between {low:+,.8g} and {high:+,.8g} against {self.domain!r}"
+                f"{' in units of the largest magnitudes' if self.units == 'largest' else ''}, at most "
+                f"{high / run.examples:+.3g} a round",
+            ),
+            ("certificate", str(self.certificate)),
+            *(("mistakes", str(bound)) for bound in self.mistake_bounds),
+            *(("bound", str(bound)) for bound in self.bounds),
+            *(("risk", str(bound)) for bound in self.risk_bounds),
+            *(("note", remark) for remark in self.remarks),
+            *(("check", str(check)) for check in self.checks),
+            ("audit", f"{failed} of {len(self.checks)} checks FAILED" if failed else f"all {len(self.checks)} passed"),
         ]
-        return "\n".join(lines)
+        return "\n".join(f"{name:<12} {words}" for name, words in lines)
 
 
 def audit(
-    source: Run | Learner | str,
+    source: Run | Learner | str | None,
     X: Any,
     y: Any = None,
     *,
     weights: Any = None,
     radius: float | None = None,
     domain: Any = None,
+    units: str | None = None,
     delta: float = 0.05,
     tolerance: float = 1e-6,
 ) -> Audit:
-    """Audit a run on the stream it was made on, or a learner by running it.
+    """Audit a run on the stream it was made on, or a learner (None: the default one) by running it.
 
-    It is compared with its own domain, or where that is unbounded, without a regulariser, with the ball as large
-    as its point; or with the ball of `radius`, or another `domain`. `delta` is the probability with which the bounds on
-    risk may fail, `tolerance` how near to the best in hindsight to come, relative to its loss.
+    It is compared with its own domain, or where that is unbounded, and the rounds have no regulariser, with the ball as
+    large as its point; or with the ball of `radius`, or another `domain`. `units` are those of `run.certificate`.
+    `delta` is the probability with which the bounds on risk may fail, `tolerance` how near to the best in hindsight
+    to come, relative to its loss.
 
     >>> import rue
     >>> X, y = rue.census()
@@ -128,211 +158,232 @@ def audit(
     >>> checked.passed, checked.bound.theorem, checked.bound.holds
     (True, 'B6', True)
     """
-    run = source if isinstance(source, Run) else learn(X, y, learner=source, weights=weights)
-    if run is source and weights is not None:
-        raise SettingsError("audit: a run knows its weights: leave weights out.")
+    if not 0.0 < delta < 1.0:
+        raise SettingsError(f"audit: delta, the probability of failure, must lie between 0 and 1, not be {delta!r}.")
+    if isinstance(source, Run):
+        if weights is not None:
+            raise SettingsError("audit: a run knows its weights: leave weights out.")
+        run, before = source, _before(source)
+    else:
+        X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
+        given = make("learner", source)
+        run = learn(X, y, learner=given, weights=weights)
+        before = _before(run) if given is None else given
     if not run.examples:
         raise DataError("audit: the run learnt no example.")
-    K = _compared(run, radius, domain)
-    learner, lambda_ = run.learner, run.evidence.lambda_
-    stored = _stored(run, X)
-    comparator = best_in_hindsight(
-        stored, loss=learner.loss, domain=K, lambda_=lambda_, intercept=learner.intercept, tolerance=tolerance
-    )
-    certificate = run.evidence.certificate(K, left_out=run.refused + run.skipped)
-    loss = certificate.loss_total
-    at_least = max(comparator.at_least, certificate.comparator_loss_at_least)
-    interval = (min(at_least, comparator.value), comparator.value)
+    certificate = run.certificate(radius, domain, units)
+    stream = Stored(run, X, y)
     remarks: list[str] = []
-    traced = _traced(run, X, y, remarks)
-    found = _bounds(traced, run, K, stored, (loss, interval), remarks) if traced else []
-    mistakes = tuple(bound for bound in found if bound.theorem in ("B1", "B2"))
-    others = tuple(bound for bound in found if bound.theorem not in ("B1", "B2"))
-    rounding = traced.tolerance(_size(K, comparator)) if traced else 1e-9 * abs(loss)
-    checks = _checks(run, K, comparator, certificate, found, stored, rounding)
-    risks = _risks(run, traced, delta, remarks)
+    checks: list[Check] = []
+    traced = _replayed(before, run, stream, remarks, checks)
+    risks = _risks(run, traced, stream, delta, remarks)
+    K, lambda_ = certificate.domain, run.evidence.lambda_
+    if certificate.units == "largest":
+        stream.divide(run.evidence.divisors("largest", run.learner.scales, run.learner.coordinates))
+    comparator = stream.best(K, lambda_, tolerance)
+    least = max(comparator.at_least, certificate.comparator_loss_at_least)
+    interval = (min(least, comparator.value), comparator.value)
+    total = certificate.loss_total
+    rounding = stream.rounding(K, lambda_, comparator)
+    checks += _accounts(run, certificate, traced, stream, rounding)
+    checks += _soundness(run, certificate, comparator, stream, rounding)
+    found: list[Bound] = []
+    if traced is not None:
+        regret = total - interval[1], total - interval[0]
+        found = _theorems(traced, run, certificate, stream, regret, remarks, checks)
+    size = {Hinge: 1.0, SquaredHinge: 1.0, Logistic: math.log(2.0)}.get(type(run.learner.loss))
+    if run.mistakes is not None and run.weights is None and size is not None:
+        checks.append(Check("mistakes ≤ loss as a bound of the 0-1 loss", run.mistakes, run.loss / size, rounding))
     return Audit(
-        run, K, loss, comparator, certificate, interval, others, mistakes, risks, tuple(remarks), tuple(checks), traced
+        run,
+        K,
+        certificate.units,
+        total,
+        comparator,
+        certificate,
+        interval,
+        tuple(bound for bound in found if bound.theorem not in _MISTAKES),
+        tuple(bound for bound in found if bound.theorem in _MISTAKES),
+        risks,
+        tuple(remarks),
+        tuple(checks),
+        traced,
+        stream,
     )
 
 
-def _compared(run: Run, radius: float | None, domain: Any) -> Domain:
-    """The set to compare with."""
-    if radius is not None and domain is not None:
-        raise SettingsError("audit: give a radius or a domain, not both.")
-    if radius is not None:
-        return Ball(radius)
-    if domain is not None:
-        return require_domain(make("domain", domain))
-    own: Domain = run.learner.domain
-    if own.bounded or run.evidence.lambda_ > 0.0:
-        return own
-    norm = float(np.linalg.norm(run.learner.point))
-    return Ball(norm if norm > 0.0 else 1.0)
-
-
-def _stored(run: Run, X: Any) -> list[Block]:
-    """The examples that were scored, with the labels as the loss takes them."""
-    from scipy import sparse
-
-    kept, before = [], 0
-    for block in blocks(X):
-        part = slice(before, before + len(block))
-        before += len(block)
-        if before > run.predictions.size:
-            break
-        weights = None if run.weights is None else run.weights[part]
-        scored = np.isfinite(run.predictions[part])
-        matrix = block.X
-        if block.sparse:
-            shape = (len(block), block.width)
-            matrix = sparse.csr_matrix((block.X.data, block.X.indices, block.X.indptr), shape=shape)
-        if not scored.all():
-            matrix = matrix[np.flatnonzero(scored)]
-            weights = None if weights is None else weights[scored]
-        kept.append(Block(matrix, run.y[part][scored], weights))
-    if before != run.predictions.size:
-        raise DataError(f"audit: the run saw {run.predictions.size:,} examples, but the stream given has others.")
-    return kept
-
-
-def _traced(run: Run, X: Any, y: Any, remarks: list[str]) -> Trace | None:
-    try:
-        return trace(run, X, y, None if y is None else run.weights)
-    except RueError as error:
-        remarks.append(f"no bound of section 4: {error}")
+def _before(run: Run) -> Learner | None:
+    """The learner as it stood before the run, if it had learnt nothing then."""
+    learnt = run.learner
+    if learnt.t > run.examples:
         return None
+    return Learner(learnt.algorithm, intercept=learnt.intercept, d=learnt.d)
 
 
-def _bounds(
-    traced: Trace,
-    run: Run,
-    K: Domain,
-    stored: list[Block],
-    known: tuple[float, tuple[float, float]],
-    remarks: list[str],
-) -> list[Bound]:
-    """The theorems, compared with the regret where they speak of the set at hand."""
-    own = run.learner.domain
-    radius = K.radius if isinstance(K, Ball) and not own.bounded and not K.centre.any() else None
-    loss, (low, high) = known
-    speaks = own == K or (isinstance(own, Reals) and radius is not None)
-    if np.any(traced.alphas != traced.weights):  # A6: the rounds' losses are t·ℓ_t
-        evidence, comparator = _by_time(traced, run, K, stored)
-        total = evidence.certificate(K).loss_total
-        low, high = max(comparator.at_least, evidence.certificate(K).comparator_loss_at_least), comparator.value
-        loss = total
-    found = bounds(traced, regret=loss - low if speaks else None, radius=radius)
-    if not found:
-        remarks.append(f"no theorem of section 4 speaks of {run.learner.algorithm.name} with these settings")
-    gap = max(0.0, high - low)
-    return [
-        dataclasses.replace(bound, tolerance=bound.tolerance + gap) if bound.theorem not in ("B1", "B2") else bound
-        for bound in found
-    ]
-
-
-def _by_time(traced: Trace, run: Run, K: Domain, stored: list[Block]) -> tuple[Evidence, Comparator]:
-    """The accounts and the best in hindsight of the rounds t·ℓ_t."""
-    learner, lambda_ = run.learner, run.evidence.lambda_
-    scored = np.isfinite(run.predictions)
-    predictions = run.predictions[scored]
-    alphas = np.zeros(predictions.size)
-    alphas[np.ones(predictions.size, dtype=bool) if run.weights is None else run.weights[scored] > 0.0] = traced.alphas
-    evidence, before, weighted = open_evidence(learner.loss, lambda_=lambda_), 0, []
-    for block in stored:
-        part = slice(before, before + len(block))
-        weighted.append(Block(block.X, block.y, alphas[part]))
-        evidence.enter(weighted[-1], predictions[part], learner.intercept, before)
-        before += len(block)
-    if lambda_ > 0.0:
-        evidence.penalty = 0.5 * lambda_ * float(traced.alphas @ traced.point_squares)
-    comparator = best_in_hindsight(weighted, loss=learner.loss, domain=K, lambda_=lambda_, intercept=learner.intercept)
-    return evidence, comparator
-
-
-def _checks(
-    run: Run,
-    K: Domain,
-    comparator: Comparator,
-    certificate: Certificate,
-    found: list[Bound],
-    stored: list[Block],
-    rounding: float,
-) -> list[Check]:
-    """Every inequality that must hold, whatever the data."""
-    again, before = open_evidence(run.learner.loss, lambda_=run.evidence.lambda_), 0
-    scored = run.predictions[np.isfinite(run.predictions)]
-    for block in stored:
-        again.enter(block, scored[before : before + len(block)], run.learner.intercept, before)
-        before += len(block)
-    again.penalty = run.evidence.penalty
-    recomputed = again.certificate(K)
-    checks = [
-        Check(
-            "the accounts, kept twice, differ by", abs(recomputed.loss_total - certificate.loss_total), 0.0, rounding
-        ),
-        Check("the best in hindsight, from below and above", comparator.at_least, comparator.value, rounding),
-    ]
-    if math.isfinite(certificate.alone):
-        checks += [
-            Check(
-                f"{certificate.theorem} does not exceed the best in hindsight",
-                certificate.comparator_loss_at_least,
-                comparator.value,
-                rounding,
-            ),
-            Check("regret ≤ certificate", certificate.loss_total - comparator.value, certificate.alone, rounding),
-        ]
-    checks += [
-        Check(
-            f"{'mistakes' if bound.theorem in ('B1', 'B2') else 'regret'} ≤ {bound.theorem}, {bound.form}",
-            bound.observed,
-            bound.value,
-            bound.tolerance,
+def _replayed(
+    before: Learner | None, run: Run, stream: Stored, remarks: list[str], checks: list[Check]
+) -> Trace | None:
+    """Every round once more, if the learner's start is known and the predictions are the run's."""
+    if before is None:
+        remarks.append(
+            f"no theorem was looked at: the learner had learnt {run.learner.t - run.examples:,} examples before this "
+            "run; audit(learner, X, y) with the learner as it stood then has them"
         )
-        for bound in found
-        if bound.met and bound.observed is not None
+        return None
+    try:
+        found = trace(before, stream.X, stream.y, stream.weights)
+        differ = int(np.count_nonzero(found.predictions != stream.predictions))
+    except RueError as error:
+        remarks.append(f"the run cannot be made again: {error}")
+        differ, found = stream.y.size, None
+    checks.append(Check("predictions that differ when the run is made again", differ, 0))
+    return None if differ else found
+
+
+def _accounts(run: Run, certificate: Certificate, traced: Trace | None, stream: Stored, rounding: float) -> list[Check]:
+    """The sums that the certificate rests on, added up again from the stream and the predictions."""
+    sums, g = run.ledger.sums, stream.slopes
+    S = np.concatenate([[g.sum()] if stream.intercept else [], stream.X.T @ g])
+    total, A = math.fsum(stream.weights * stream.losses), math.fsum(g * stream.predictions)
+    wrong = int(np.count_nonzero(stream.y * stream.predictions <= 0.0))
+    counted = abs(sums[accounts.EXAMPLES] - stream.y.size) + abs(sums[accounts.MISTAKES] - wrong)
+    own = run.ledger.S / run.evidence.divisors(certificate.units, run.learner.scales, S.size)
+    K = certificate.domain
+    U = reach(K, np.zeros(S.size)) if K.bounded else 1.0
+    away = U * float(np.linalg.norm(own - S))
+    checks = [
+        Check("examples and mistakes, counted again, differ by", counted, 0),
+        Check("Σℓ, added up again, differs by", abs(float(sums[accounts.LOSS]) - total), 0, rounding),
+        Check("A = Σ g_t p_t, added up again, differs by", abs(float(sums[accounts.A]) - A), 0, rounding),
+        Check("U·‖S‖, S = Σ g_t x_t added up again, differs by", away, 0, rounding),
     ]
-    if run.learner.domain == K and K.bounded and run.evidence.lambda_ == 0.0:
-        checks += [
-            Check(f"D1 ≤ {bound.theorem}, {bound.form}", certificate.alone, bound.value, bound.tolerance + rounding)
-            for bound in found
-            if bound.met and bound.theorem in _BY_D1 and bound.form != "tuned"
-        ]
-    if run.mistakes is not None and run.weights is None:
-        size = {Hinge: 1.0, SquaredHinge: 1.0, Logistic: math.log(2.0)}.get(type(run.learner.loss))
-        if size is not None:
-            checks.append(Check("mistakes ≤ loss, which bounds the 0-1 loss", run.mistakes, run.loss / size, rounding))
+    if run.evidence.lambda_ and traced is not None:
+        penalty = 0.5 * traced.lambda_ * math.fsum(traced.weights * traced.point_squares)
+        off = abs(run.evidence.penalty - penalty)
+        checks.append(Check("the regulariser's part, added up again, differs by", off, 0, rounding))
     return checks
 
 
-def _risks(run: Run, traced: Trace | None, delta: float, remarks: list[str]) -> tuple[RiskBound, ...]:
+def _soundness(
+    run: Run, certificate: Certificate, comparator: Comparator, stream: Stored, rounding: float
+) -> list[Check]:
+    """The comparator's interval and the certificate, against the losses of points that lie in the set."""
+    K, lambda_, u = certificate.domain, run.evidence.lambda_, comparator.point
+    value = stream.total_of(u, lambda_)
+    lowest = value
+    if not isinstance(K, Intersection) and not foreign(K):  # elsewhere a projection may end outside
+        point = run.learner.point * run.evidence.divisors(certificate.units, run.learner.scales, u.size)
+        lowest = min([value, *(stream.total_of(K.project(v), lambda_) for v in (point, np.zeros(u.size)))])
+    distance = float(np.linalg.norm(u - K.project(u)))
+    size = 1e-9 * (1.0 + float(np.linalg.norm(u)))
+    checks = [
+        Check("the best point's loss, computed again, differs by", abs(value - comparator.value), 0, rounding),
+        Check("the best point's distance to the domain", distance, 0, size),
+        Check("best in hindsight: its lower end ≤ the loss of points tried", comparator.at_least, lowest, rounding),
+    ]
+    certified = certificate.comparator_loss_at_least
+    checks.append(
+        Check(f"{certificate.theorem}: what it certifies ≤ the loss of points tried", certified, lowest, rounding)
+    )
+    if math.isfinite(certificate.alone):
+        name = "D2" if lambda_ else "D1"
+        checks.append(Check(f"regret ≤ {name}", certificate.loss_total - value, certificate.alone, rounding))
+    return checks
+
+
+def _theorems(
+    traced: Trace,
+    run: Run,
+    certificate: Certificate,
+    stream: Stored,
+    regret: tuple[float, float],
+    remarks: list[str],
+    checks: list[Check],
+) -> list[Bound]:
+    """The theorems of section 4, compared with the regret and with D1 or D2 where they speak of the set at hand."""
+    own, K, lambda_ = run.learner.domain, certificate.domain, run.evidence.lambda_
+    radius = reach(K, np.zeros(traced.coordinates)) if K.bounded and not own.bounded else None
+    found = bounds(traced, radius=radius)
+    if not found:
+        remarks.append(f"no theorem speaks of {run.learner.algorithm.name} with these settings")
+    if not _within(K, own) or certificate.units != "raw":
+        if any(bound.met for bound in found if bound.theorem not in _MISTAKES):
+            remarks.append(f"the bounds are about {own!r}, so they are not compared with the regret above")
+        regret, alone = (math.nan, math.nan), math.nan
+    else:
+        alone = certificate.alone
+        if np.any(traced.alphas != traced.weights):  # A6: the rounds' losses are t·ℓ_t
+            regret, alone = _by_time(traced, run, K, stream)
+            remark = "these rounds are t·ℓ_t (A6), whose regret this is"
+            found = [dataclasses.replace(bound, remark=remark) for bound in found]
+        if isinstance(K, Intersection) or foreign(K):
+            alone = math.nan  # their support function may be a bound of it only
+    compared = [bound if bound.theorem in _MISTAKES else _compared(bound, regret) for bound in found]
+    for bound in compared:
+        if bound.holds is not None:
+            what = "mistakes" if bound.theorem in _MISTAKES else "regret"
+            name = f"{what} ≤ {bound.theorem}, {bound.form}"
+            checks.append(Check(name, float(bound.observed or 0.0), bound.value, bound.tolerance))
+    strong = bool(lambda_) and lambda_ >= getattr(traced.step, "sigma", math.inf)
+    for bound in compared:
+        if bound.met and not math.isnan(alone) and (bound.theorem in _BY_D1 or (bound.theorem == "B8" and strong)):
+            name = f"{'D2' if lambda_ else 'D1'} ≤ {bound.theorem}, {bound.form}"
+            checks.append(Check(name, alone, bound.value, 2.0 * bound.tolerance))
+    return compared
+
+
+def _within(K: Domain, own: Domain) -> bool:
+    """Whether every point of K is one of the learner's domain, as far as it is easily seen."""
+    if own == K or type(own) is Reals:
+        return True
+    balls = isinstance(K, Ball) and isinstance(own, Ball) and not K.centre.any() and not own.centre.any()
+    return balls and K.radius <= own.radius  # type: ignore[attr-defined]
+
+
+def _compared(bound: Bound, regret: tuple[float, float]) -> Bound:
+    """The bound beside the regret: the upper end if that obeys it, and else the lower, which is no less than true."""
+    low, high = regret
+    if math.isnan(low):
+        return bound
+    return dataclasses.replace(bound, observed=high if high <= bound.value + bound.tolerance else low)
+
+
+def _by_time(traced: Trace, run: Run, K: Domain, stream: Stored) -> tuple[tuple[float, float], float]:
+    """The regret of the rounds t·ℓ_t, and their D1 or D2."""
+    lambda_ = run.evidence.lambda_
+    evidence = open_evidence(run.learner.loss, lambda_=lambda_)
+    evidence.enter(Block(stream.X, stream.y, traced.alphas), stream.predictions, stream.intercept, 0)
+    if lambda_:
+        evidence.penalty = 0.5 * lambda_ * float(traced.alphas @ traced.point_squares)
+    shown, comparator = evidence.certificate(K), stream.best(K, lambda_, weights=traced.alphas)
+    least = min(max(comparator.at_least, shown.comparator_loss_at_least), comparator.value)
+    return (shown.loss_total - comparator.value, shown.loss_total - least), shown.alone
+
+
+def _risks(run: Run, traced: Trace | None, stream: Stored, delta: float, remarks: list[str]) -> tuple[RiskBound, ...]:
     """B13 and B14, where the loss has a range."""
-    if traced is None:
-        return ()
-    loss, X = run.learner.loss, float(traced.norms.max(initial=0.0))
-    K = run.learner.domain
-    if run.evidence.lambda_ > 0.0 and not K.bounded and loss.lipschitz is not None:
-        K = Ball(max(loss.lipschitz * X / run.evidence.lambda_, 1e-300))  # A4: the point stays in it
-    ends = {} if loss.task == "classify" else {"y_low": float(run.y.min()), "y_high": float(run.y.max())}
+    loss, K, lambda_ = run.learner.loss, run.learner.domain, run.evidence.lambda_
+    X = float(stream.norms.max())
+    if lambda_ and not K.bounded and loss.lipschitz is not None and _shrinks(traced):
+        K = Ball(max(loss.lipschitz * X / lambda_, 1e-300))  # A4: the point never leaves it
+    ends = {} if loss.task == "classify" else {"y_low": float(stream.y.min()), "y_high": float(stream.y.max())}
     try:
         B = loss_range(loss, K, X, d=run.learner.coordinates, **ends)
         if math.isinf(B):
             remarks.append(f"no bound on risk (B13, B14): {loss!r} has no range on {K!r}")
             return ()
-        weights = run.weights
-        most = 1.0 if weights is None else float(np.max(weights))
+        column = None if run.weights is None else stream.weights
         return (
-            risk_at_end(run.losses, B, delta, weights=weights, loss=loss),
-            risk_always(run.losses, B, delta, weights=weights, largest_weight=most, loss=loss),
+            risk_at_end(stream.losses, B, delta, weights=column, loss=loss),
+            risk_always(stream.losses, B, delta, weights=column, largest_weight=float(stream.weights.max()), loss=loss),
         )
     except RueError as error:
         remarks.append(f"no bound on risk (B13, B14): {error}")
         return ()
 
 
-def _size(K: Domain, comparator: Comparator) -> float:
-    if isinstance(K, Ball):
-        return K.radius + float(np.linalg.norm(K.centre))
-    return float(np.linalg.norm(comparator.point))
+def _shrinks(traced: Trace | None) -> bool:
+    """Whether each point was an average of the one before and −g·x/λ, brought nearer to 0, from 0 on."""
+    if traced is None or traced.before or traced.start.any() or not traced.domain.contains(np.zeros(traced.start.size)):
+        return False
+    return bool(np.all(traced.etas * traced.alphas * traced.lambda_ <= 1.0 + 1e-12))

@@ -19,11 +19,12 @@ from rue.regret.certificate import Certificate, require_domain
 from rue.regret.evidence import Evidence
 from rue.streams import Labels, blocks
 
-__all__ = ["Run", "certificate_of", "learn"]
+__all__ = ["Run", "certificate_of", "learn", "score"]
 
 
 @kernel
-def _score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
+def score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
+    """ℓ(p, y) of each row."""
     for i in range(y.size):
         out[i] = loss.value(predictions[i], y[i])
 
@@ -81,7 +82,7 @@ class Run:
     def losses(self) -> Any:
         """ℓ(p_t, y_t) for each example; NaN where it was refused or skipped."""
         out = np.empty(self.y.size)
-        _score(self.learner.loss, self.predictions, self.y, out)
+        score(self.learner.loss, self.predictions, self.y, out)
         return out
 
     def certificate(self, radius: float | None = None, domain: Any = None, units: str | None = None) -> Certificate:
@@ -92,6 +93,12 @@ class Run:
         largest magnitude: the default for learners that do so too.
         """
         return certificate_of(self.learner, self.evidence, self.refused + self.skipped, radius, domain, units)
+
+    def plot(self, path: Any = None) -> Any:
+        """Risk and certificate side by side as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
+        from rue.plots import draw_run
+
+        return draw_run(self, path)
 
     def __repr__(self) -> str:
         wrong = "" if self.mistakes is None else f", mistakes={self.mistakes}"

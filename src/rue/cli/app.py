@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from rue.errors import RueError, SettingsError
@@ -20,6 +19,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+_USAGE: Any = typer.BadParameter.__mro__[-4]  # ClickException, whichever click typer brings along
 
 
 def _version(asked: bool) -> None:
@@ -45,9 +47,9 @@ def main() -> None:
 
     try:
         code = app(standalone_mode=False)
-    except click.exceptions.Abort:
+    except typer.Abort:
         code = 130
-    except click.ClickException as error:
+    except _USAGE as error:
         error.show()
         code = error.exit_code
     except SettingsError as error:

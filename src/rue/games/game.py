@@ -211,6 +211,12 @@ class Game:
             seen = trace(fresh, self.gradients, np.ones(self.T))  # a subgradient moves the point as a linear loss does
         return bounds(seen, regret=None if seen.lambda_ else self.regret_interval[1])
 
+    def plot(self, path: Any = None) -> Any:
+        """Regret round by round as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
+        from rue.plots import draw_game
+
+        return draw_game(self, path)
+
     def __str__(self) -> str:
         low, high = self.comparator_loss
         said = [f"{self.learner.algorithm.name} against {self.opponent!r}, {self.T:,} rounds in {self.domain!r}:"]

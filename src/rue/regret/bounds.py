@@ -29,7 +29,7 @@ from rue.regret.statement import ROUNDING, Assumption, Bound, at_most
 from rue.regret.trace import Trace, is_perceptron
 from rue.steps import Adaptive, Derived, Fixed, Horizon, Sqrt, Strong, Theory
 
-__all__ = ["bounds"]
+__all__ = ["bounds", "regret_bounds"]
 
 
 def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = None) -> list[Bound]:
@@ -38,19 +38,22 @@ def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = 
     `regret` is what the bounds are compared with, when it is known: the regret of the rounds' losses (with weights and
     regulariser) against the domain. On an unbounded domain `radius` says against which u: those of norm ≤ radius in it.
     """
+    found = _mistakes(trace) if is_perceptron(trace.algorithm) else []
+    return found if found and radius is None else found + regret_bounds(trace, regret=regret, radius=radius)
+
+
+def regret_bounds(trace: Trace, *, regret: float | None = None, radius: float | None = None) -> list[Bound]:
+    """`bounds` without those on mistakes, which take a search: cheap enough to ask for every prefix of a run."""
     if isinstance(trace.algorithm, Diagonal):
         return [_diagonal(trace, regret)]
     if isinstance(trace.algorithm, Leader):
         return _leader(trace)
     if trace.step is None:
         return []
-    found = _mistakes(trace) if is_perceptron(trace.algorithm) else []
-    if found and radius is None:
-        return found
     facts = Facts(trace, regret, radius)
     step = trace.step
     if isinstance(step, Fixed) or (isinstance(step, Derived) and step.T > 0.0):
-        return found + _fixed(facts)
+        return _fixed(facts)
     if isinstance(step, Strong):
         return _strong(facts)
     if isinstance(step, Adaptive):
@@ -356,7 +359,8 @@ def _leader(trace: Trace) -> list[Bound]:
         inside = ends[0] <= low and high <= ends[1]
         B, where = ends[1] - ends[0], f"in [{ends[0]:g}, {ends[1]:g}]"
     else:
-        B, where = high - low, "in an interval"
+        inside = all(trace.domain.contains(np.array([end])) for end in (low, high))
+        B, where = high - low, f"in an interval of {trace.domain!r}"
     ones = bool(np.all(trace.features == 1.0))
     met = (
         facts.fresh(),

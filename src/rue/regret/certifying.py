@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ def certify(
     p = floats(as_array(predictions, "predictions"), "predictions")
     if p.ndim != 1:
         raise DataError(f"the predictions must have one dimension, not {p.ndim}: one number an example.")
+    if not isinstance(penalty, int | float | np.number) or not 0.0 <= penalty < math.inf or (penalty and not lambda_):
+        raise SettingsError(f"certify: penalty is Σ weight·(λ/2)‖w_t‖² ≥ 0 of a Regularised loss, not {penalty!r}.")
     loss_made: Loss = made
     evidence = open_evidence(loss_made, units=units, witnesses=witnesses, curvature=curvature, lambda_=lambda_)
     evidence.penalty = float(penalty)

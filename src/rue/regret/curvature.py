@@ -16,7 +16,8 @@ __all__ = ["WIDEST", "Curvature", "open_curvature"]
 WIDEST = 4096
 """The most coordinates for which Σ x xᵀ is kept: 128 MiB."""
 
-ROUNDING = 1e-12
+EIGEN = 1e-14
+"""How far off eigenvalues may be, relative to the largest."""
 _0 = np.uint64(0)
 
 
@@ -26,14 +27,16 @@ class Curvature(NamedTuple):
 
     gram: Any
     moment: Any
-    square: Any
+    totals: Any
+    """Σ weight·y², and the number of examples."""
 
     def room(self, size: Any) -> Any:
         return size <= self.moment.size
 
     def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
         """Enter one example."""
-        self.square[0] += weight * y * y
+        self.totals[0] += weight * y * y
+        self.totals[1] += 1.0
         row.add(weight * y, self.moment)
         if row.shift > _0:
             self.gram[_0, _0] += weight
@@ -56,68 +59,88 @@ class Curvature(NamedTuple):
             )
         gram, moment = np.zeros((size, size)), np.zeros(size)
         gram[:before, :before], moment[:before] = self.gram, self.moment
-        return Curvature(gram, moment, self.square)
+        return Curvature(gram, moment, self.totals)
 
     def merged(self, other: Curvature) -> Curvature:
         """Two parts of a stream together."""
         size = max(self.moment.size, other.moment.size)
         mine, theirs = self.grown(size), other.grown(size)
-        return Curvature(mine.gram + theirs.gram, mine.moment + theirs.moment, mine.square + theirs.square)
+        return Curvature(mine.gram + theirs.gram, mine.moment + theirs.moment, mine.totals + theirs.totals)
 
     def at_least(self, domain: Domain, scales: Any) -> float:
-        """A lower bound on min over K of Σ weight·(⟨u, x⟩ − y)², exact up to rounding; K in units of `scales`."""
+        """A lower bound on min over K of Σ weight·(⟨u, x⟩ − y)², exact up to rounding; K in units of `scales`.
+
+        Rounding has moved the loss of u by at most γ(Σ|u_j|‖x_j‖ + ‖y‖)² with γ = (T + 10)·4e−16, which is taken off:
+        along columns that depend on each other to so many digits nothing can be proved without a bound on u.
+        """
+        used = np.flatnonzero(np.diag(self.gram) > 0.0)  # the others lose nothing and gain nothing
         Q = np.tril(self.gram) + np.tril(self.gram, -1).T
-        Q, b, total = Q / np.outer(scales, scales), self.moment / scales, float(self.square[0])
-        if not (np.isfinite(Q).all() and np.isfinite(b).all() and math.isfinite(total)):
-            return 0.0
-        eigen, V = np.linalg.eigh(Q)
-        eigen, along = np.maximum(0.0, eigen), V.T @ b
-        slack = ROUNDING * (total + 1.0) * (1 + Q.shape[0])
-        if isinstance(domain, Ball):
-            least = _on_ball(
-                eigen, along, total, V.T @ (domain.centre if domain.centre.size else np.zeros(b.size)), domain.radius
-            )
-        elif isinstance(domain, Reals):
-            least = _on_reals(eigen, along, total)
-        else:
-            least = _on_any(Q, b, total, domain, float(eigen[-1]))
-        return float(max(0.0, least - slack))
+        total, rounds = float(self.totals[0]), float(self.totals[1])
+        gamma = 3.0 * (rounds + 10.0) * 4e-16
+        with np.errstate(all="ignore"):
+            Q, b = Q / scales / scales[:, None], self.moment / scales
+            if not (np.isfinite(Q).all() and np.isfinite(b).all() and math.isfinite(total)):
+                return 0.0
+            if isinstance(domain, Ball):
+                centre = domain.centre if domain.centre.size else np.zeros(b.size)
+                least = _on_ball(Q, b, total, gamma, centre, domain.radius)
+            elif isinstance(domain, Reals):
+                least = _on_reals(Q[np.ix_(used, used)], b[used], total, gamma)
+            else:
+                least = _on_any(Q, b, total, gamma, domain)
+        return max(0.0, least) if math.isfinite(least) else 0.0
 
 
 def open_curvature() -> Curvature:
     """With nothing in it yet."""
-    return Curvature(np.zeros((1, 1)), np.zeros(1), np.zeros(1))
+    return Curvature(np.zeros((1, 1)), np.zeros(1), np.zeros(2))
 
 
-def _on_reals(eigen: Any, along: Any, total: float) -> float:
-    """min of uᵀQu − 2bᵀu + c, in the eigenvectors' coordinates; b has no part where Q has none, but for rounding."""
-    solid = eigen > 1e-13 * max(float(eigen[-1]), 1e-300)
-    return total - float(np.sum(along[solid] ** 2 / eigen[solid]))
+def _on_reals(Q: Any, b: Any, total: float, gamma: float) -> float:
+    """min of uᵀQ'u − 2bᵀu + c, where Q' = Q less its rounding, in columns of length 1."""
+    lengths = np.sqrt(np.diag(Q))
+    eigen, V = np.linalg.eigh(Q / lengths / lengths[:, None])
+    eigen = eigen - b.size * (gamma + EIGEN)
+    along = V.T @ (b / lengths)
+    if not np.all(eigen > 0.0):
+        return 0.0
+    return total * (1.0 - gamma) - float(np.sum(along**2 / eigen))
 
 
-def _on_ball(eigen: Any, along: Any, total: float, centre: Any, radius: float) -> float:
-    """The same on a ball: the Lagrangian's value at any μ ≥ 0 is a lower bound, at the right μ the minimum."""
-    total = total + float(np.sum(eigen * centre**2) - 2.0 * np.sum(along * centre))
-    along = along - eigen * centre  # in v = u − centre: vᵀQv − 2(b − Qc)ᵀv + …
+def _on_ball(Q: Any, b: Any, total: float, gamma: float, centre: Any, radius: float) -> float:
+    """The same on a ball: the Lagrangian's value at any μ that makes Q' + μI positive is a lower bound."""
+    Q = Q - np.diag(gamma * b.size * np.diag(Q))
+    eigen, V = np.linalg.eigh(Q)
+    eigen = eigen - EIGEN * float(np.abs(eigen).max(initial=0.0))
+    reach = radius + float(np.linalg.norm(centre))
+    slack = gamma * total + EIGEN * b.size * float(np.linalg.norm(b)) * reach
+    slack += EIGEN * float(np.abs(eigen).max(initial=0.0)) * float(centre @ centre)
+    total = total + float(centre @ Q @ centre - 2.0 * b @ centre) - slack
+    along = V.T @ (b - Q @ centre)  # in v = u − centre: vᵀQv − 2(b − Qc)ᵀv + …
+    floor = max(0.0, -float(eigen.min(initial=0.0)))
 
-    def norm(mu: float) -> float:
-        return float(np.linalg.norm(along / (eigen + mu)))
+    def value(above: float) -> float:
+        below = eigen + (floor + above)
+        terms = np.divide(along**2, below, out=np.where(along == 0.0, 0.0, math.inf), where=below > 0.0)
+        return total - float(np.sum(terms)) - (floor + above) * radius * radius
 
-    top = float(np.linalg.norm(along)) / max(radius, 1e-300)  # there ‖v‖ ≤ radius
-    if top == 0.0 or radius == 0.0:
-        return total
-    low, high = top * 1e-18, top
-    if norm(low) > radius:
-        for _ in range(200):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if norm(middle) > radius else (low, middle)
-    else:
-        high = low
-    return total - float(np.sum(along**2 / (eigen + high))) - high * radius * radius
+    top = float(np.linalg.norm(along)) / radius  # there ‖v‖ ≤ radius already
+    if not 0.0 < top < math.inf:
+        return value(0.0)
+    low, high = math.log(max(top * 1e-24, 1e-300)), math.log(max(top, 1e-299))
+    for _ in range(100):  # it is concave in μ, so it has one peak in ln μ too
+        a, c = low + (high - low) / 3.0, high - (high - low) / 3.0
+        low, high = (a, high) if value(math.exp(a)) < value(math.exp(c)) else (low, c)
+    return max(value(0.0), value(math.exp(low)), value(math.exp(high)))
 
 
-def _on_any(Q: Any, b: Any, total: float, domain: Domain, steepest: float) -> float:
-    """The same on any set: accelerated projected descent, and the tangent's lower bound at the best point met."""
+def _on_any(Q: Any, b: Any, total: float, gamma: float, domain: Domain) -> float:
+    """The same on any bounded set: accelerated projected descent, and the tangent's lower bound at points met."""
+    reach = float(np.linalg.norm(domain.start(b.size))) + float(domain.diameter(b.size))
+    if not math.isfinite(reach):
+        return 0.0
+    steepest = max(0.0, float(np.linalg.eigvalsh(Q).max(initial=0.0)))
+    slack: float = gamma * (total + reach * reach * float(np.trace(Q))) + EIGEN * b.size * steepest * reach * reach
     step = 1.0 / (2.0 * steepest) if steepest > 0.0 else 0.0
     u = domain.start(b.size)
     ahead, momentum, best = u, 1.0, -math.inf
@@ -135,4 +158,4 @@ def _on_any(Q: Any, b: Any, total: float, domain: Domain, steepest: float) -> fl
             best = max(best, value - float(slope @ u) - domain.support(-slope))
             if value - best <= 1e-9 * abs(value) + 1e-12:
                 break
-    return best
+    return best - slack

@@ -21,6 +21,7 @@ from rue.losses import Loss, Square
 from rue.regret.certificate import Certificate
 from rue.regret.curvature import Curvature, open_curvature
 from rue.regret.witnesses import Pool, best_mixture, open_pool, watch
+from rue.rows import DenseRows, SparseRows
 from rue.streams import Block
 
 __all__ = ["Evidence", "Largest", "open_evidence"]
@@ -100,9 +101,11 @@ class Evidence:
 
     def watch(self, block: Block, predictions: Any, intercept: bool) -> None:
         """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside."""
-        y, weights = block.labels(), block.column_of_weights()
+        y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
+        if self.pool is not None:
+            self.pool = self.pool.claimed(_occurring(rows))
         for _, keeper in self._keepers():
-            end = watch(self.loss, keeper, block.rows(intercept), y, weights, predictions, 0)
+            end = watch(self.loss, keeper, rows, y, weights, predictions, 0)
             if end < len(block):
                 end = watch(self.loss, keeper, block.in_order().rows(intercept), y, weights, predictions, end)
             if end < len(block):
@@ -114,6 +117,9 @@ class Evidence:
             raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
         theirs = dict(other._keepers())
         both = {name: keeper.merged(theirs[name]) for name, keeper in self._keepers() if name in theirs}
+        mine, others = self.scales(), other.scales()
+        if "pool" not in both and mine is not None and others is not None:
+            both["largest"] = Largest(mine).merged(Largest(others))
         ledger = self.ledger.merged(other.ledger)
         return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=self.penalty + other.penalty, **both)
 
@@ -121,41 +127,48 @@ class Evidence:
         """The largest magnitude of each feature, or None if it was not kept."""
         if self.largest is not None:
             return self.largest.magnitudes
-        if self.pool is not None and self.pool.largest.size:
-            return self.pool.largest
-        return None
+        return None if self.pool is None else self.pool.magnitudes()
 
     def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
         """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept."""
-        sums, S = self.ledger.sums, self.ledger.S
+        with np.errstate(all="ignore"):  # sums that overflowed prove nothing, in silence
+            return self._certified(domain, units, self.divisors(units, scales, self.ledger.S.size), left_out)
+
+    def _certified(self, domain: Domain, units: str, by: Any, left_out: int) -> Certificate:
+        sums, S = self.ledger.sums, self.ledger.S / by
         A, total = float(sums[accounts.A]), float(sums[accounts.LOSS]) + self.penalty
-        by = self._units(units, scales, S.size)
-        S = S / by
         theorem, alone = "D1", A + domain.support(-S)
         if self.lambda_ > 0.0:
             theorem, alone = "D2", A + self.penalty + self._regularised(domain, S)
-        if math.isnan(alone):  # sums that overflowed prove nothing
+        if not (math.isfinite(alone) and math.isfinite(total)):
             alone = math.inf
-        at_least = total - alone
-        if self.loss.nonnegative:
-            at_least = max(at_least, 0.0)
+        at_least = total - alone if alone < math.inf else -math.inf
+        if self.loss.nonnegative and at_least <= self._rounding * (total + abs(A)):
+            at_least = 0.0  # less than that is noise
         witnesses = 0
         if self.pool is not None and self.lambda_ == 0.0:
             witnesses = int(self.pool.radii.size)
-            seen = self._witnessed(domain, by, float(sums[accounts.LOSS]) - A, S)
+            seen = self._witnessed(domain, by, total - A - self._rounding * (abs(total) + abs(A)), S)
             if seen > at_least:
                 theorem, at_least = "D3", seen
         if self.curvature is not None and self.lambda_ == 0.0:
             exact = self.curvature.grown(S.size).at_least(domain, by)
-            if exact >= at_least:
+            if exact >= at_least and exact > 0.0:
                 theorem, at_least = "D4", exact
-        norm = float(np.linalg.norm(S))
+        norm, regret = float(np.linalg.norm(S)), total - at_least
+        if math.isnan(regret):
+            regret = math.inf
         return Certificate(
-            domain, total, total - at_least, alone, at_least, A, norm, left_out, theorem, units, witnesses, self.lambda_
+            domain, total, regret, alone, at_least, A, norm, left_out, theorem, units, witnesses, self.lambda_
         )
 
-    def _units(self, units: str, scales: Any, size: int) -> Any:
-        """What each coordinate is divided by."""
+    @property
+    def _rounding(self) -> float:
+        """How far off a sum over the rounds may be, relative to the terms (THEORY, end of section 6)."""
+        return (float(self.ledger.sums[accounts.EXAMPLES]) + 10.0) * 4e-16
+
+    def divisors(self, units: str, scales: Any, size: int) -> Any:
+        """What each coordinate is divided by in these units."""
         if units == "raw":
             return np.ones(size)
         if units != "largest":
@@ -178,8 +191,8 @@ class Evidence:
         free = float(S @ S) / (2.0 * B)
         if isinstance(domain, Reals):
             return free
-        if not np.isfinite(S).all():
-            return math.inf
+        if not np.isfinite(S / B).all():
+            return min(free, float(domain.support(-S)))
         u, residual = domain.project_with_residual(-S / B)
         if residual > 0.0:  # not quite the projection, so not quite the maximum: fall back on what is certain
             return min(free, float(domain.support(-S)))
@@ -188,12 +201,19 @@ class Evidence:
     def _witnessed(self, domain: Domain, by: Any, constant: float, S: Any) -> float:
         """D3: the best lower bound that a witness, or a mixture of them and the learner, gives."""
         assert self.pool is not None
-        constants = np.append(self.pool.constants(), constant)
-        sums = np.vstack([self.pool.sums(S.size) / by, S])
+        pool, constants = self.pool, np.append(self.pool.constants(self._rounding), constant)
         if isinstance(domain, Ball) and not domain.centre.any():
-            return best_mixture(constants, sums, domain.radius)
-        values = [c - domain.support(-row) for c, row in zip(constants, sums, strict=True)]
-        return max((value for value in values if not math.isnan(value)), default=-math.inf)
+            return best_mixture(constants, pool.inner(S, by), domain.radius)
+        values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
+        return max((value for value in values if math.isfinite(value)), default=-math.inf)
+
+
+def _occurring(rows: DenseRows | SparseRows) -> Any:
+    """The coordinates that rows may have something in."""
+    if isinstance(rows, DenseRows):
+        return np.arange(int(rows.coordinates()))
+    shift = int(rows.shift)
+    return np.append(rows.indices[rows.indices < rows.width].astype(np.int64) + shift, np.zeros(shift, dtype=np.int64))
 
 
 def open_evidence(

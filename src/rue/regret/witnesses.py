@@ -30,24 +30,28 @@ class Pool(NamedTuple):
     """K witnesses side by side, so that one access to memory serves them all."""
 
     table: Any
-    """For each coordinate the v of every witness (its point is s·v), then the S = Σ g_t x_t of every witness."""
+    """For each feature in use the v of every witness (its point is s·v), then the S = Σ g_t x_t of every witness."""
+    lines: Any
+    """The line of the table that each coordinate has; 0 for a feature that has not occurred."""
+    places: Any
+    """The coordinate of each line, from line 1 on."""
     state: Any
     """For each witness Σℓ, A = Σ g_t p_t, Σ‖g_t x_t‖², the scale s, and ‖s·v‖²."""
     radii: Any
     rates: Any
     scratch: Any
     largest: Any
-    """The largest magnitude of each feature so far, by which witnesses divide it; empty in raw units."""
+    """The largest magnitude of each line's feature so far, by which witnesses divide it; empty in raw units."""
 
     def room(self, size: Any) -> Any:
-        return size <= self.table.shape[0]
+        return size <= self.lines.size
 
-    def unit(self, j: Any, x: Any) -> Any:
-        """Feature j in the witnesses' units."""
+    def unit(self, line: Any, x: Any) -> Any:
+        """A line's feature in the witnesses' units."""
         if self.largest.size == 0:
             return x
-        self.largest[j] = max(self.largest[j], abs(x))
-        return x / self.largest[j] if self.largest[j] > 0.0 else 0.0
+        self.largest[line] = max(self.largest[line], abs(x))
+        return x / self.largest[line] if self.largest[line] > 0.0 else 0.0
 
     def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
         """One round of every witness."""
@@ -70,16 +74,17 @@ class Pool(NamedTuple):
 
     def gather(self, j: Any, x: Any) -> Any:
         """Add feature j to every ⟨v, x⟩; its square."""
-        z = self.unit(j, x)
+        line = self.lines[j]
+        z = self.unit(line, x)
         for i in range(self.radii.size):
-            self.scratch[GIVEN, i] += self.table[j, i] * z
+            self.scratch[GIVEN, i] += self.table[line, i] * z
         return z * z
 
     def step(self, loss: Any, i: Any, y: Any, weight: Any, square: Any) -> bool:
         """Witness i given ⟨v, x⟩: its accounts, and the multiples of x that S and v are to move by."""
         state, U = self.state, self.radii[i]
         p = state[SCALE, i] * self.scratch[GIVEN, i]
-        if not (math.isfinite(p) and math.isfinite(loss.value(p, y) + loss.slope(p, y))):
+        if not (math.isfinite(p) and math.isfinite(weight * (loss.value(p, y) + loss.slope(p, y) * (1.0 + p)))):
             p = 0.0  # any prediction will do: the proof only asks that its slope be taken there
         g = weight * loss.slope(p, y)
         state[LOSS, i] += weight * loss.value(p, y)
@@ -101,10 +106,11 @@ class Pool(NamedTuple):
 
     def scatter(self, j: Any, x: Any) -> None:
         """Move every v and S along feature j."""
-        z, K = self.unit(j, x), self.radii.size
+        line, K = self.lines[j], self.radii.size
+        z = self.unit(line, x)
         for i in range(K):
-            self.table[j, i] += self.scratch[TAKEN, i] * z
-            self.table[j, K + i] += self.scratch[GIVEN, i] * x
+            self.table[line, i] += self.scratch[TAKEN, i] * z
+            self.table[line, K + i] += self.scratch[GIVEN, i] * x
 
     def multiply_out(self, i: Any) -> None:
         """s ← 1, with the point and the step under way unchanged."""
@@ -116,41 +122,83 @@ class Pool(NamedTuple):
 
     def grown(self, size: int) -> Pool:
         """Room for at least `size` coordinates."""
-        before = self.table.shape[0]
-        if size <= before:
+        return self if size <= self.lines.size else self._replace(lines=_longer(self.lines, size))
+
+    def claimed(self, coordinates: Any) -> Pool:
+        """With a line for each of these coordinates: a wide stream uses few of its features."""
+        new = np.unique(coordinates[self.lines[coordinates] == 0])
+        if not new.size:
             return self
-        table = np.zeros((size, self.table.shape[1]))
-        table[:before] = self.table
-        largest = np.zeros(size if self.largest.size else 0)
-        largest[: self.largest.size] = self.largest
-        return self._replace(table=table, largest=largest)
+        places = np.concatenate([self.places, new])
+        table, largest = self.table, self.largest
+        self.lines[new] = np.arange(self.places.size + 1, places.size + 1)
+        if places.size >= len(table):
+            room = 2 * places.size
+            table = _longer(table, room)
+            largest = _longer(largest, room) if largest.size else largest
+        return self._replace(table=table, places=places, largest=largest)
 
     def merged(self, other: Pool) -> Pool:
         """The witnesses of two parts of a stream, each started afresh in its part: what they have proved adds up."""
         if self.radii.tolist() != other.radii.tolist() or self.rates.tolist() != other.rates.tolist():
             raise SettingsError("witnesses at different radii cannot be merged: give both parts the same ones.")
-        size, K = max(self.table.shape[0], other.table.shape[0]), self.radii.size
-        mine, theirs = self.grown(size), other.grown(size)
-        table = mine.table.copy()
-        table[:, K:] += theirs.table[:, K:]
-        state = self.state.copy()
+        K, theirs = self.radii.size, slice(1, other.places.size + 1)
+        both = self._replace(lines=self.lines.copy()).grown(other.lines.size).claimed(other.places)
+        at, state, table, largest = both.lines[other.places], self.state.copy(), both.table.copy(), np.empty(0)
+        table[at, K:] += other.table[theirs, K:]
         state[[LOSS, A]] += other.state[[LOSS, A]]
-        largest = np.maximum(mine.largest, theirs.largest) if self.largest.size and other.largest.size else np.empty(0)
-        return mine._replace(table=table, state=state, largest=largest)
+        if self.largest.size and other.largest.size:
+            largest = both.largest.copy()
+            largest[at] = np.maximum(largest[at], other.largest[theirs])
+        return both._replace(table=table, state=state, largest=largest)
 
-    def constants(self) -> Any:
-        """c = Σℓ − A of every witness."""
-        return self.state[LOSS] - self.state[A]
+    def magnitudes(self) -> Any:
+        """The largest magnitude of each coordinate's feature, or None in raw units."""
+        return self.spread(self.largest, self.lines.size) if self.largest.size else None
 
-    def sums(self, size: int) -> Any:
-        """S of every witness, one a row, in `size` coordinates."""
-        return self.grown(size).table[:size, self.radii.size :].T
+    def spread(self, column: Any, size: int) -> Any:
+        """One number a line as one number a coordinate."""
+        out = np.zeros(size)
+        out[self.places] = column[1 : self.places.size + 1]
+        return out
+
+    def constants(self, rounding: float = 0.0) -> Any:
+        """c = Σℓ − A of every witness, less `rounding` times what was added up."""
+        return self.state[LOSS] - self.state[A] - rounding * (np.abs(self.state[LOSS]) + np.abs(self.state[A]))
+
+    def sum_of(self, i: int, size: int) -> Any:
+        """S of witness i, in `size` coordinates."""
+        return self.spread(self.table[:, self.radii.size + i], size)
+
+    def inner(self, S: Any, by: Any) -> Any:
+        """⟨S_i, S_j⟩ of the witnesses and, last, of the learner's S, which is in units of `by` already."""
+        K = self.radii.size
+        own = self.table[1 : self.places.size + 1, K:] / by[self.places, None]
+        both = np.column_stack([own, S[self.places]])
+        products = both.T @ both
+        products[K, K] = S @ S
+        return products
+
+
+def _longer(array: Any, size: int) -> Any:
+    """A copy with zeros up to `size`."""
+    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def open_pool(radii: Any, scaled: bool) -> Pool:
     """A witness for each radius and rate; `scaled` if features are to be divided by their largest magnitude."""
-    wanted = np.atleast_1d(np.asarray(radii, dtype=np.float64))
-    if wanted.ndim != 1 or not wanted.size or not (np.isfinite(wanted).all() and (wanted > 0.0).all()):
+    try:
+        wanted = np.atleast_1d(np.asarray(radii, dtype=np.float64))
+    except (TypeError, ValueError):
+        wanted = np.empty(0)
+    if (
+        isinstance(radii, bool)
+        or wanted.ndim != 1
+        or not wanted.size
+        or not (np.isfinite(wanted).all() and (wanted > 0.0).all())
+    ):
         raise SettingsError(f"witnesses: give one radius or several, all positive and finite, not {radii!r}.")
     pairs = [(radius, rate) for radius in wanted.tolist() for rate in RATES]
     K = len(pairs)
@@ -159,6 +207,8 @@ def open_pool(radii: Any, scaled: bool) -> Pool:
     columns = np.array(pairs)
     return Pool(
         np.zeros((1, 2 * K)),
+        np.zeros(1, dtype=np.uint32),
+        np.empty(0, dtype=np.int64),
         state,
         np.ascontiguousarray(columns[:, 0]),
         np.ascontiguousarray(columns[:, 1]),
@@ -186,12 +236,11 @@ def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: 
     return y.size
 
 
-def best_mixture(constants: Any, sums: Any, radius: float) -> float:
+def best_mixture(constants: Any, inner: Any, radius: float) -> float:
     """max over θ in the simplex of Σθ_i c_i − U‖Σθ_i S_i‖, nearly: from the best vertex, towards one vertex at a time.
 
-    Every θ gives a valid bound, so it does not matter how near.
+    `inner` holds the ⟨S_i, S_j⟩. Every θ gives a valid bound, so it does not matter how near.
     """
-    inner = sums @ sums.T
     values = constants - radius * np.sqrt(np.maximum(0.0, np.diag(inner)))
     usable = np.isfinite(values)
     if not usable.any():

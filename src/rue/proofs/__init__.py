@@ -1,0 +1,30 @@
+"""The theorems of THEORY.md, each with its source, the notes' misprints, and an experiment that could refute it.
+
+>>> import rue
+>>> found = rue.theorems()
+>>> print(found["C4"].statement)
+flip-flop on [−1, 1], slopes −½ at t = 1, +1 at even t, −1 at odd t ≥ 3: FTL pays T − 1 − w_1/2, while u = 0 pays 0; OGD
+survives it (T = 1000: 43.9)
+>>> proof = found["C4"].run()
+>>> proof.holds, proof.observed == proof.claimed
+(True, True)
+"""
+
+from rue.proofs import algorithms, bounds, certificates, opponents, protocol, risks
+from rue.proofs.base import Comparison, Proof, Theorem, Theorems
+
+__all__ = ["Comparison", "Proof", "Theorem", "Theorems", "theorems"]
+
+
+def theorems() -> Theorems:
+    """Every identifier of THEORY.md, in its order: definitions, algorithms, bounds, opponents, certificates.
+
+    Iterate over them, take one by its identifier, print them as a table; `run()` plays one out and says what was
+    claimed, what was observed, and whether it holds.
+
+    >>> import rue
+    >>> len(rue.theorems()), rue.theorems()["B3"].source
+    (39, 'notes 000, equation (8); 003, equation (7); 004, equation (3)')
+    """
+    rooms = (protocol, algorithms, bounds, risks, opponents, certificates)
+    return Theorems(getattr(room, name) for room in rooms for name in room.__all__)

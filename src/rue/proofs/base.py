@@ -1,0 +1,168 @@
+"""A theorem of THEORY.md: its statement, where the notes have it, and an experiment that could refute it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, overload
+
+import numpy as np
+
+from rue.errors import SettingsError, UnknownName
+
+__all__ = ["Comparison", "Proof", "Theorem", "Theorems", "theorem", "worst"]
+
+Relation = Literal["≤", "≥", "=", "<", ">"]
+ROUNDING = 1e-9
+"""How much of the numbers compared rounding may take."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """One thing that was looked at: a number seen, and what the theorem says it must be."""
+
+    what: str
+    observed: float
+    relation: Relation
+    claimed: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is so; ≤, ≥ and = up to rounding, < and > beyond it."""
+        room = ROUNDING * (1.0 + max(abs(self.observed), abs(self.claimed)))
+        above = self.observed - self.claimed
+        if not math.isfinite(above):
+            return False
+        return {
+            "≤": above <= room,
+            "≥": above >= -room,
+            "=": abs(above) <= room,
+            "<": above < -room,
+            ">": above > room,
+        }[self.relation]
+
+    def __str__(self) -> str:
+        sign = "" if self.holds else ", which FAILS"
+        return f"{self.what}: {self.observed:.6g} {self.relation} {self.claimed:.6g}{sign}"
+
+
+def worst(what: str, relation: Relation, pairs: Iterable[tuple[float, float]]) -> Comparison:
+    """Of many pairs (observed, claimed) the one that is nearest to a refutation, or refutes."""
+    found = [Comparison(what, float(seen), relation, float(said)) for seen, said in pairs]
+    sign = 1.0 if relation in ("≤", "<") else -1.0
+
+    def beyond(one: Comparison) -> tuple[bool, float]:
+        above = (one.observed - one.claimed) / (1.0 + abs(one.claimed))
+        return not one.holds, abs(above) if relation == "=" else sign * above
+
+    return max(found, key=beyond)
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """What playing a theorem out gave; `str()` is a few lines to read."""
+
+    id: str
+    words: str
+    """What was done and seen, in a sentence."""
+    comparisons: tuple[Comparison, ...]
+    """All that had to hold: first the theorem itself; where a misprint has a number, also that it fails."""
+
+    @property
+    def claimed(self) -> float:
+        """What the theorem says."""
+        return self.comparisons[0].claimed
+
+    @property
+    def observed(self) -> float:
+        """What was seen of it: of many trials the one nearest to a refutation."""
+        return self.comparisons[0].observed
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that had to hold did."""
+        return all(comparison.holds for comparison in self.comparisons)
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.holds else "FAILS"
+        return "\n".join([f"{self.id} {verdict}. {self.words}", *(f"  {one}" for one in self.comparisons)])
+
+
+Experiment = Callable[[np.random.Generator], tuple[str, Sequence[Comparison]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Theorem:
+    """One identifier of THEORY.md: a definition, an algorithm, a bound, an opponent or a certificate."""
+
+    id: str
+    statement: str
+    source: str
+    """Where the notes have it, or who else."""
+    misprint: str
+    """What the notes print wrongly about it, and what is right; empty if nothing."""
+    experiment: Experiment = dataclasses.field(repr=False)
+
+    def run(self, seed: int = 0) -> Proof:
+        """Play it out on data made for it; the same seed gives the same data."""
+        try:
+            number = operator.index(seed)
+        except TypeError:
+            number = -1
+        if number < 0:
+            raise SettingsError(f"{self.id}: seed must be a whole number ≥ 0, not {seed!r}.")
+        words, comparisons = self.experiment(np.random.default_rng(number))
+        return Proof(self.id, words, tuple(comparisons))
+
+    def __str__(self) -> str:
+        misprint = f" Misprint: {self.misprint}" if self.misprint else ""
+        return f"{self.id}: {self.statement} [{self.source}]{misprint}"
+
+
+def theorem(statement: str, *, source: str, misprint: str = "") -> Callable[[Experiment], Theorem]:
+    """Make a theorem of an experiment; the function's name is its identifier."""
+
+    def made(experiment: Experiment) -> Theorem:
+        return Theorem(experiment.__name__, statement, source, misprint, experiment)
+
+    return made
+
+
+class Theorems(Sequence[Theorem]):
+    """Theorems in the order of THEORY.md, by number or by identifier; `str()` is a table."""
+
+    def __init__(self, listed: Iterable[Theorem]) -> None:
+        self._listed = tuple(listed)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Theorem: ...
+    @overload
+    def __getitem__(self, key: slice) -> Theorems: ...
+    def __getitem__(self, key: int | str | slice) -> Theorem | Theorems:
+        if isinstance(key, slice):
+            return Theorems(self._listed[key])
+        if not isinstance(key, str):
+            return self._listed[key]
+        for one in self._listed:
+            if one.id == key:
+                return one
+        raise UnknownName(f"there is no theorem {key!r}: the identifiers are {', '.join(self.ids)}.")
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __iter__(self) -> Iterator[Theorem]:
+        return iter(self._listed)
+
+    @property
+    def ids(self) -> list[str]:
+        """Their identifiers."""
+        return [one.id for one in self._listed]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{one.id:<4}{one.statement}" for one in self._listed)
+
+    def __repr__(self) -> str:
+        return f"Theorems({', '.join(self.ids)})"
