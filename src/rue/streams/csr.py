@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,15 +77,18 @@ class Csr(NamedTuple):
             right, to = right + _1, to + _1
 
     def add_up(self, lo: Any, hi: Any) -> Any:
-        """Replace sorted features of the same index by one with the sum of their values: the new end."""
-        last = lo
+        """Replace sorted features of the same index by one with the sum of their values: the new end, and whether all
+        are finite.
+        """
+        last, finite = lo, True
         for k in range(lo + _1, hi):
             if self.indices[k] == self.indices[last]:
                 self.values[last] += self.values[k]
+                finite &= math.isfinite(self.values[last])
             else:
                 last += _1
                 self.indices[last], self.values[last] = self.indices[k], self.values[k]
-        return last + _1 if hi > lo else hi
+        return last + _1, finite
 
     def finish(self, lo: Any, hi: Any, label: Any, line: Any) -> None:
         """Enter the features lo:hi, sorted, as the next row."""
