@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue._jit import kernel, values
+from rue.streams.numbers import as_text
 
 __all__ = ["Hasher", "hash_texts", "murmur3"]
 
-_1, _2, _3, _4, _5, _8 = (np.uint64(i) for i in (1, 2, 3, 4, 5, 8))
-_13, _15, _16, _17, _19, _24 = (np.uint64(i) for i in (13, 15, 16, 17, 19, 24))
+_1, _3, _4, _5, _13, _15, _16, _17, _19 = (np.uint64(i) for i in (1, 3, 4, 5, 13, 15, 16, 17, 19))
 _LOW = np.uint64(0xFFFFFFFF)
 _C1, _C2, _ADDED = np.uint64(0xCC9E2D51), np.uint64(0x1B873593), np.uint64(0xE6546B64)
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
@@ -19,35 +19,24 @@ _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
 
 @values
 class Hasher(NamedTuple):
-    """Bytes to hash parts of."""
+    """A text to hash parts of."""
 
-    data: Any
+    text: Any
 
     def murmur(self, start: Any, stop: Any, seed: Any) -> Any:
         """MurmurHash3-32 of the bytes from start to stop."""
         h, k = seed & _LOW, start
         while k + _4 <= stop:
-            h ^= self.mixed(self.four(k))
+            h ^= self.mixed(self.text.eight(k) & _LOW)
             h = (h << _13 | h >> _19) & _LOW
             h = h * _5 + _ADDED & _LOW
             k += _4
-        if k < stop:
-            word = np.uint64(self.data[k])
-            if k + _1 < stop:
-                word |= np.uint64(self.data[k + _1]) << _8
-            if k + _2 < stop:
-                word |= np.uint64(self.data[k + _2]) << _16
-            h ^= self.mixed(word)
+        rest = (_1 << (stop - k << _3)) - _1  # up to three bytes, without a branch that depends on how many
+        h ^= self.mixed(self.text.eight(k) & rest)
         h ^= stop - start & _LOW
         h = (h ^ h >> _16) * _F1 & _LOW
         h = (h ^ h >> _13) * _F2 & _LOW
         return h ^ h >> _16
-
-    def four(self, k: Any) -> Any:
-        """Four bytes as a number, the first one lowest. Compiled, it is one load."""
-        d = self.data
-        low = np.uint64(d[k]) | np.uint64(d[k + _1]) << _8
-        return low | np.uint64(d[k + _2]) << _16 | np.uint64(d[k + _3]) << _24
 
     def mixed(self, word: Any) -> Any:
         word = word * _C1 & _LOW
@@ -64,10 +53,10 @@ def hash_texts(data: Any, offsets: Any, seed: int = 0) -> Any:
     """The hashes of many texts, `data[offsets[i]:offsets[i + 1]]` (as Arrow keeps strings), as uint32."""
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     hashes = np.empty(max(offsets.size - 1, 0), dtype=np.uint32)
-    data = np.frombuffer(data, dtype=np.uint8)
-    if hashes.size and not (0 <= offsets[0] and (np.diff(offsets) >= 0).all() and offsets[-1] <= data.size):
+    text = as_text(data)
+    if hashes.size and not (0 <= offsets[0] and (np.diff(offsets) >= 0).all() and offsets[-1] <= text.data.size):
         raise ValueError("the offsets lead outside the data")
-    _hash_each(Hasher(data), offsets, np.uint64(seed), hashes)
+    _hash_each(Hasher(text), offsets, np.uint64(seed), hashes)
     return hashes
 
 

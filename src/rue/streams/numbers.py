@@ -128,6 +128,9 @@ class Text(NamedTuple):
         start = k
         first, second = self.at(k), self.at(k + _1)
         if 48 <= first <= 57 and not 48 <= second <= 57:  # as most do; then nothing waits for the length
+            if second <= 32:
+                value = float(np.int64(first) - 48)
+                return -value if sign == 45 else value, k + _1, True
             m, count, k = np.uint64(first) - _48, _1, k + _1
         else:
             m, count, k = self.digits(k, _0)
@@ -169,7 +172,7 @@ class Text(NamedTuple):
 
     def double(self, m: Any, e: Any) -> Any:
         """m·2^e, where m has 53 bits and the lowest is in a double's range."""
-        return math.inf if e > 971 else math.ldexp(float(np.int64(m)), e)
+        return math.inf if e > 971 else math.ldexp(float(np.int64(m)), int(e))
 
     def nearest(self, w: Any, q: Any) -> Any:
         """The double next to w·10^q as m·2^e; infinity has e = 972."""

@@ -6,6 +6,7 @@ that hold only a comment are skipped; queries are read and not used.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -98,10 +99,13 @@ class Svmlight:
         return Chunk(Block(csr.matrix(int(csr.state[WIDTH])), csr.labels[:rows]), csr.lines[:rows], bad)
 
 
+_WORD = re.compile(rb"[^ \t\n\r\v\f#]*")
+
+
 def _complaint(text: bytes, code: int, place: int) -> str:
     if code == REPEATED:
         return f"index {place} occurs twice"
-    word = word_at(text, place, b" \t\n\r\v\f#")
+    word = word_at(text, place, _WORD)
     if code == LABEL:
         if "," in word:
             return f"there are several labels, {shown(word)}, where one is wanted"

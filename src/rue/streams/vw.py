@@ -12,6 +12,7 @@ unreadable number, a base other than 0, a tab before the first bar, control char
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,11 +79,15 @@ class Words(NamedTuple):
 
     def name(self, k: Any, seed: Any) -> Any:
         """The name at k: its hash, where it ends, and whether it is a whole number."""
-        index, count, stop = self.text.digits(k, _0)
-        c = self.text.at(stop)
-        if c <= 32 or c == 58 or c == 124:
-            return index + seed, stop, count > _0
+        stop, c = k, self.text.at(k)
+        if 48 <= c <= 57:
+            index, _, stop = self.text.digits(k, _0)
+            c = self.text.at(stop)
+            if c <= 32 or c == 58 or c == 124:
+                return index + seed, stop, True
         stop = self.name_end(stop)
+        if stop == k:
+            return seed, k, False
         return self.hasher.murmur(k, stop, seed), stop, False
 
     def name_end(self, k: Any) -> Any:
@@ -233,7 +238,7 @@ class VW:
         weights = np.empty(csr.labels.size)
         tags = np.empty((csr.labels.size, 2), dtype=np.uint64)
         new = names.opened() if names is not None else _NO_NAMES
-        words = Words(lines, Hasher(lines.data), np.zeros(8, dtype=np.uint64))
+        words = Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
         args = (words, csr, np.uint64(2**self.bits - 1), weights, tags, new)
         bad = read_lines(_read, args, csr, text, first_line, _complaint)
         rows = int(csr.state[ROWS])
@@ -244,7 +249,7 @@ class VW:
 
 
 _NO_NAMES = NewNames(np.empty(0, dtype=np.uint64), np.empty((0, 4), dtype=np.uint64), np.zeros(2, dtype=np.int64))
-_ENDS = b" \t:|\r\n"
+_WORD, _NAME = re.compile(rb"[^ \t|\r\n]*"), re.compile(rb"[^\x00- :|]*")
 
 
 def _tags(text: bytes, spans: Any) -> tuple[str, ...] | None:
@@ -257,13 +262,13 @@ def _names(text: bytes, new: NewNames) -> tuple[tuple[int, str], ...]:
     found = []
     for slot, space, start, stop in new.found[: int(new.count[1])].tolist():
         name = text[start:stop].decode("utf-8", "backslashreplace").replace(":", "^", 1)
-        space_name = word_at(text, space, _ENDS)
+        space_name = word_at(text, space, _NAME)
         found.append((slot, f"{space_name}^{name}" if space_name else name))
     return tuple(found)
 
 
 def _complaint(text: bytes, code: int, place: int) -> str:
-    word = word_at(text, place, b" \t|\r\n")
+    word = word_at(text, place, _WORD)
     match code:
         case 1 | 2 | 3:
             return _head_fault(("label", "weight", "base")[code - 1], word)
