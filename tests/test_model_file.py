@@ -391,3 +391,20 @@ def test_an_algorithm_of_the_users_own_cannot_be_saved(interpreted, tmp_path):
     algorithm = mine("Mine", rue.Hinge(), rue.Ball(1), rue.Fixed(1), rue.Uniform())
     with pytest.raises(rue.SettingsError, match="Mine is an algorithm of your own: only rue's can be saved"):
         save(rue.Learner(algorithm), tmp_path / "m")
+
+
+def test_settings_that_only_a_file_can_hold_are_refused():
+    from rue.learners.adaptive import Diagonal
+    from rue.learners.gradient import Gradient
+
+    with pytest.raises(rue.SettingsError, match="rate must be positive"):
+        Diagonal("AdaGrad", rue.Hinge(), rue.Reals(), rue.Uniform(), 0.0, 1.0, False)
+    for lambda_ in (-1.0, math.inf):
+        with pytest.raises(rue.SettingsError, match="OGD: lambda_ must be ≥ 0 and finite"):
+            Gradient("OGD", rue.Hinge(), rue.Ball(1), rue.Fixed(1), rue.Uniform(), lambda_)
+
+
+def test_weights_too_large_for_a_norm_certify_nothing_but_do_not_stop_the_report(interpreted):
+    with np.errstate(over="ignore"):
+        run = rue.learn([[1.0], [1.0]], [1.0, -1.0], learner=rue.AdaGrad("hinge", rate=1e160))
+        assert "nothing is certified" in str(run.certificate())

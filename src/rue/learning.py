@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ def certificate_of(
         if units == "largest" and scales is not None:
             point = point * scales[: point.size]
         norm = float(np.linalg.norm(point))
-        K = Ball(norm if norm > 0.0 else 1.0)
+        K = Ball(norm if norm > 0.0 else 1.0) if norm < math.inf else learner.domain
     return evidence.certificate(K, units, scales, left_out)
 
 

@@ -28,11 +28,12 @@ from rue import ledger as accounts
 from rue.container import FORMAT, read_container, write_container
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
-from rue.learners.adaptive import Diagonal, W
+from rue.learners.adaptive import LARGEST as TABLE_LARGEST
+from rue.learners.adaptive import SUM, Diagonal, W
 from rue.learners.gradient import Gradient
 from rue.learners.intake import Names
 from rue.learners.leader import Leader
-from rue.learners.points import SCALE, Scaled, T
+from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T
 from rue.learning import Run
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
@@ -174,12 +175,8 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
         rule, point = algorithm.start(coordinates, np.zeros)
         reader.fill("point.memory", point.memory)
         for name, array in _kept(point):
-            values = reader.fill(f"point.{name}", array[:coordinates])
-            if not np.isfinite(values[:, W] if name == "table" else values).all() and name != "r":
-                raise DataError("its weights are not finite")
-        _count(float(point.memory[T]), 2**53)
-        if isinstance(point, Scaled) and not 0.0 < abs(point.memory[SCALE]) < np.inf:
-            raise DataError("the scale of its point is impossible")
+            _require_weights(name, reader.fill(f"point.{name}", array[:coordinates]))
+        _require_sane(point, algorithm)
         places = reader.text("point.names", d)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
             raise DataError("the names of its features are impossible")
@@ -189,6 +186,30 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
         {"algorithm": algorithm, "intercept": intercept, "d": d, "names": names, "_rule": rule, "_point": point}
     )
     return learner
+
+
+def _require_weights(name: str, values: Any) -> None:
+    """Weights are finite; sums of squares and largest magnitudes are not negative."""
+    if name == "table":
+        if not (values[:, [SUM, TABLE_LARGEST]] >= 0.0).all():
+            raise DataError("its sums of squares are impossible")
+        values = values[:, W]
+    if name != "r" and not np.isfinite(values).all():
+        raise DataError("its weights are not finite")
+
+
+def _require_sane(point: Any, algorithm: Any) -> None:
+    """The numbers that a round divides by, takes the root of, or counts with."""
+    m = point.memory
+    _count(float(m[T]), 2**53)
+    if isinstance(point, Scaled) and not 0.0 < abs(m[SCALE]) < np.inf:
+        raise DataError("the scale of its point is impossible")
+    if isinstance(algorithm, Gradient):
+        never = [MASS, LARGEST, SQUARE, TOTAL]
+        if algorithm.lambda_ == 0.0:  # or else rounding may make it negative
+            never.append(GRADIENTS)
+        if not (m[never] >= 0.0).all():
+            raise DataError("the sums of its steps are impossible")
 
 
 def _kept(point: Any) -> list[tuple[str, Any]]:

@@ -176,7 +176,8 @@ class Diagonal:
             )
         if self.scaled and not isinstance(self.domain, Reals):
             raise SettingsError("AdaGrad: scale='largest' changes the units of the weights: it needs domain='reals'.")
-        if not (0.0 <= self.rate < math.inf and 0.0 <= self.beta < math.inf):
+        by_sides = self.rate == 0.0 and isinstance(self.domain, Box) and self.domain.bounded
+        if not ((0.0 < self.rate < math.inf or by_sides) and 0.0 <= self.beta < math.inf):
             raise SettingsError("AdaGrad: rate must be positive and beta ≥ 0, both finite.")
 
     @property

@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rue._jit import kernel, values
-from rue.streams.numbers import Text, as_text
+from rue.streams.numbers import as_text
 
-__all__ = ["hash_texts", "murmur3"]
+__all__ = ["Hasher", "hash_texts", "murmur3"]
 
-_1, _2, _3, _4, _8, _16, _24, _32 = (np.uint64(i) for i in (1, 2, 3, 4, 8, 16, 24, 32))
-_10, _13, _15, _17, _19 = (np.uint64(i) for i in (10, 13, 15, 17, 19))
-_5 = np.uint64(5)
+_1, _3, _4, _5, _13, _15, _16, _17, _19 = (np.uint64(i) for i in (1, 3, 4, 5, 13, 15, 16, 17, 19))
 _LOW = np.uint64(0xFFFFFFFF)
 _C1, _C2, _ADDED = np.uint64(0xCC9E2D51), np.uint64(0x1B873593), np.uint64(0xE6546B64)
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
 
 
-def murmur(text: Any, start: Any, stop: Any, seed: Any) -> Any:
-    """MurmurHash3-32 of the bytes from start to stop."""
-    h, k = seed & _LOW, start
-    while k + _4 <= stop:
-        word = text.four(k) * _C1 & _LOW
-        h ^= (word << _15 | word >> _17) * _C2 & _LOW
-        h = (h << _13 | h >> _19) & _LOW
-        h = h * _5 + _ADDED & _LOW
-        k += _4
-    if k < stop:
-        word = np.uint64(text.data[k])
-        if k + _1 < stop:
-            word |= np.uint64(text.data[k + _1]) << _8
-        if k + _2 < stop:
-            word |= np.uint64(text.data[k + _2]) << _16
+@values
+class Hasher(NamedTuple):
+    """A text to hash parts of."""
+
+    text: Any
+
+    def murmur(self, start: Any, stop: Any, seed: Any) -> Any:
+        """MurmurHash3-32 of the bytes from start to stop."""
+        h, k = seed & _LOW, start
+        while k + _4 <= stop:
+            h ^= self.mixed(self.text.eight(k) & _LOW)
+            h = (h << _13 | h >> _19) & _LOW
+            h = h * _5 + _ADDED & _LOW
+            k += _4
+        rest = (_1 << (stop - k << _3)) - _1  # up to three bytes, without a branch that depends on how many
+        h ^= self.mixed(self.text.eight(k) & rest)
+        h ^= stop - start & _LOW
+        h = (h ^ h >> _16) * _F1 & _LOW
+        h = (h ^ h >> _13) * _F2 & _LOW
+        return h ^ h >> _16
+
+    def mixed(self, word: Any) -> Any:
         word = word * _C1 & _LOW
-        h ^= (word << _15 | word >> _17) * _C2 & _LOW
-    h ^= stop - start & _LOW
-    h ^= h >> _16
-    h = h * _F1 & _LOW
-    h ^= h >> _13
-    h = h * _F2 & _LOW
-    return h ^ h >> _16
-
-
-Text.murmur = murmur  # type: ignore[attr-defined]  # one word more for kernels, kept apart from the reading of numbers
-values(Text)
+        return ((word << _15 | word >> _17) & _LOW) * _C2 & _LOW
 
 
 @kernel
-def _hash_each(text: Any, offsets: Any, seed: Any, hashes: Any) -> None:
+def _hash_each(hasher: Any, offsets: Any, seed: Any, hashes: Any) -> None:
     for i in range(hashes.size):
-        hashes[i] = text.murmur(np.uint64(offsets[i]), np.uint64(offsets[i + 1]), seed)
+        hashes[i] = hasher.murmur(np.uint64(offsets[i]), np.uint64(offsets[i + 1]), seed)
 
 
 def hash_texts(data: Any, offsets: Any, seed: int = 0) -> Any:
@@ -61,7 +56,7 @@ def hash_texts(data: Any, offsets: Any, seed: int = 0) -> Any:
     text = as_text(data)
     if hashes.size and not (offsets[0] >= 0 and (np.diff(offsets) >= 0).all() and offsets[-1] <= text.data.size):
         raise ValueError("the offsets lead outside the data")
-    _hash_each(text, offsets, np.uint64(seed), hashes)
+    _hash_each(Hasher(text), offsets, np.uint64(seed), hashes)
     return hashes
 
 

@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from rue._jit import Kernel
 from rue.streams.chunk import BadRow
 from rue.streams.csr import CODE, DONE, LINE, PLACE, POSITION, ROWS, Csr
 
-__all__ = ["number_fault", "read_lines", "shown", "split_point", "word_at"]
+__all__ = ["count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
 
 _MARK = b"\xef\xbb\xbf"  # which some editors begin a file of UTF-8 with
 
@@ -23,6 +25,11 @@ def split_point(buffer: bytes) -> int:
     6
     """
     return buffer.rfind(b"\n") + 1
+
+
+def count_lines(data: Any) -> int:
+    """How many lines there are, the last one perhaps unfinished; in pieces that stay in the processor's cache."""
+    return 1 + sum(np.count_nonzero(data[i : i + 65_536] == 10) for i in range(0, data.size, 65_536))
 
 
 def read_lines(
@@ -48,9 +55,9 @@ def read_lines(
     return tuple(bad)
 
 
-def word_at(text: bytes, place: int, delimiters: bytes) -> str:
+def word_at(text: bytes, place: int, inside: re.Pattern[bytes]) -> str:
     """The word that starts at a place; a long one is cut, so that an absurd line costs no more than any other."""
-    found = re.match(rb"[^%b]*" % re.escape(delimiters), text[place : place + 200])
+    found = inside.match(text, place, place + 200)
     return found.group().decode("utf-8", "backslashreplace") if found else ""
 
 

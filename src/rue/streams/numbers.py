@@ -74,12 +74,6 @@ class Text(NamedTuple):
             k += _1
         return k + _1
 
-    def four(self, k: Any) -> Any:
-        """Four bytes as a number, the first one lowest; they must exist. Compiled, it is one load."""
-        d = self.data
-        low = np.uint64(d[k]) | np.uint64(d[k + _1]) << _8
-        return low | np.uint64(d[k + _2]) << _16 | np.uint64(d[k + _3]) << _24
-
     def eight(self, k: Any) -> Any:
         """Eight bytes as a number, the first one lowest, zeros for those past the end."""
         d = self.data
@@ -132,8 +126,12 @@ class Text(NamedTuple):
         if sign == 45 or sign == 43:
             k += _1
         start = k
-        if self.at(k + _1) == 46 and np.uint8(48) <= self.data[k] <= np.uint8(57):  # 0.5: no waiting for its length
-            m, count, k = np.uint64(self.data[k]) - _48, _1, k + _1
+        first, second = self.at(k), self.at(k + _1)
+        if 48 <= first <= 57 and not 48 <= second <= 57:  # as most do; then nothing waits for the length
+            if second <= 32:
+                value = float(np.int64(first) - 48)
+                return -value if sign == 45 else value, k + _1, True
+            m, count, k = np.uint64(first) - _48, _1, k + _1
         else:
             m, count, k = self.digits(k, _0)
         e = 0
@@ -174,7 +172,7 @@ class Text(NamedTuple):
 
     def double(self, m: Any, e: Any) -> Any:
         """m·2^e, where m has 53 bits and the lowest is in a double's range."""
-        return math.inf if e > 971 else math.ldexp(float(np.int64(m)), e)
+        return math.inf if e > 971 else math.ldexp(float(np.int64(m)), int(e))
 
     def nearest(self, w: Any, q: Any) -> Any:
         """The double next to w·10^q as m·2^e; infinity has e = 972."""

@@ -6,6 +6,7 @@ that hold only a comment are skipped; queries are read and not used.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rue._jit import kernel
 from rue.streams.base import Block
 from rue.streams.chunk import Chunk
 from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROWS, WIDTH, open_csr
-from rue.streams.lines import number_fault, read_lines, shown, word_at
+from rue.streams.lines import count_lines, number_fault, read_lines, shown, word_at
 from rue.streams.numbers import as_text
 
 __all__ = ["Svmlight"]
@@ -91,16 +92,20 @@ class Svmlight:
 
     def parse(self, text: bytes, first_line: int) -> Chunk:
         """The examples of some whole lines, of which the last may lack its end."""
-        csr = open_csr(text.count(b"\n") + 1, len(text) // 4 + 1)  # a feature takes four bytes: " 1:2"
-        bad = read_lines(_read, (as_text(text), csr), csr, text, first_line, _complaint)
+        lines = as_text(text)
+        csr = open_csr(count_lines(lines.data), len(text) // 4 + 1)  # a feature takes four bytes: " 1:2"
+        bad = read_lines(_read, (lines, csr), csr, text, first_line, _complaint)
         rows = int(csr.state[ROWS])
         return Chunk(Block(csr.matrix(int(csr.state[WIDTH])), csr.labels[:rows]), csr.lines[:rows], bad)
+
+
+_WORD = re.compile(rb"[^ \t\n\r\v\f#]*")
 
 
 def _complaint(text: bytes, code: int, place: int) -> str:
     if code == REPEATED:
         return f"index {place} occurs twice"
-    word = word_at(text, place, b" \t\n\r\v\f#")
+    word = word_at(text, place, _WORD)
     if code == LABEL:
         if "," in word:
             return f"there are several labels, {shown(word)}, where one is wanted"

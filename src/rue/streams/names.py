@@ -1,0 +1,77 @@
+"""What hashed features were called: the first names met, as many as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue._jit import values
+
+__all__ = ["Names", "NewNames"]
+
+ROOM = 65_536
+_0, _1 = np.uint64(0), np.uint64(1)
+_SPREAD, _LAST = np.uint64(0x9E3779B97F4A7C15), np.uint64(2 * ROOM - 1)
+_SHIFT = np.uint64(64 - 17)
+
+
+@values
+class NewNames(NamedTuple):
+    """Where in a text the names stand that are not known yet.
+
+    `table` holds the slots that have a name, plus 1, each at the first free place from its own on; `found` has a row
+    (slot, place of the namespace, start, stop) for each new one; `count` is how many are known and how many are new.
+    """
+
+    table: Any
+    found: Any
+    count: Any
+
+    def note(self, slot: Any, namespace: Any, start: Any, stop: Any) -> None:
+        """Remember what a slot is called, if that is new and there is room."""
+        if self.count[0] >= ROOM:
+            return
+        place = slot * _SPREAD >> _SHIFT
+        while self.table[place] != _0:
+            if self.table[place] == slot + _1:
+                return
+            place = (place + _1) & _LAST
+        self.table[place] = slot + _1
+        row = np.uint64(self.count[1])
+        self.found[row, 0], self.found[row, 1] = slot, namespace
+        self.found[row, 2], self.found[row, 3] = start, stop
+        self.count[0] += 1
+        self.count[1] += 1
+
+
+class Names:
+    """The names of slots, first come first kept, up to 65,536 of them.
+
+    Parsers may look at it while it grows: they report what is not in it, and what two of them report is kept once.
+    """
+
+    def __init__(self, names: Iterable[tuple[int, str]] = ()) -> None:
+        self.of: dict[int, str] = {}
+        self._table = np.zeros(2 * ROOM, dtype=np.uint64)
+        self.add(names)
+
+    def add(self, names: Iterable[tuple[int, str]]) -> None:
+        """Keep the names of a chunk; chunks must come in order."""
+        for slot, name in names:
+            if slot not in self.of and len(self.of) < ROOM:
+                self.of[slot] = name
+                place = (slot * int(_SPREAD) & (1 << 64) - 1) >> int(_SHIFT)
+                while self._table[place] != 0:
+                    place = (place + 1) & int(_LAST)
+                self._table[place] = slot + 1
+
+    def full(self) -> bool:
+        return len(self.of) >= ROOM
+
+    def opened(self) -> NewNames:
+        """Room for what one text adds."""
+        table = self._table.copy()
+        known = int(np.count_nonzero(table))
+        return NewNames(table, np.empty((ROOM, 4), dtype=np.uint64), np.array([known, 0]))

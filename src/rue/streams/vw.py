@@ -1,0 +1,302 @@
+"""Vowpal Wabbit's text: `[label [weight [base]]] ['tag]|namespace[:weight] feature[:value] … |…`, one example a line.
+
+Slots are VW's own: a whole number is itself plus the hash of its namespace; any other name is hashed with its
+namespace's hash as the seed; `name:word` is hashed once more, with the name's; all modulo 2^bits. Features without a
+value are 1, namespace weights multiply, values of one slot are added up, and the constant is not added: rue's intercept
+is it. An example without a label has the label NaN.
+
+What VW reads as 0 with a warning, or otherwise than it looks, is a bad row here: nan and infinity, an empty value, an
+unreadable number, a base other than 0, a tab before the first bar, control characters, a line without a bar.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue._jit import kernel, values
+from rue.errors import SettingsError
+from rue.streams.base import Block
+from rue.streams.chunk import Chunk
+from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROWS, open_csr
+from rue.streams.hashing import Hasher
+from rue.streams.lines import count_lines, number_fault, read_lines, shown, word_at
+from rue.streams.names import Names, NewNames
+from rue.streams.numbers import as_text
+
+__all__ = ["VW"]
+
+LABEL, WEIGHT, BASE, WORDS, TAB, CONTROL, BAR, NAMESPACE, SCALE, VALUE, HUGE, SUM = (np.uint64(i) for i in range(1, 13))
+_0, _1, _2, _3, _4, _7, _8, _24, _56 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 7, 8, 24, 56))
+_ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_VISIBLE, _COLONS, _BARS = _ONES * np.uint64(33), _ONES * np.uint64(58), _ONES * np.uint64(124)
+_SMALL = _ONES * np.uint64(32)
+_THREE, _NAN, _INF = np.uint64(0xFFFFFF), np.uint64(0x6E616E), np.uint64(0x666E69)
+_INFINITY = np.uint64(0x7974696E69666E69)
+
+
+@values
+class Words(NamedTuple):
+    """The words of a text; `spans` has room for the starts and ends of four, those before the first bar."""
+
+    text: Any
+    hasher: Any
+    spans: Any
+
+    def head(self, k: Any) -> Any:
+        """Find the words before the first bar: how many, where the bar is, and what is wrong there if anything is."""
+        text, n = self.text, _0
+        while True:
+            while text.at(k) == 32:
+                k += _1
+            c = text.at(k)
+            if c == 124:
+                return n, k, DONE
+            if c < 32:
+                return n, k, BAR if self.line_ends(k) else TAB if c == 9 else CONTROL
+            if n == _4:
+                return n, k, WORDS
+            self.spans[_2 * n] = k
+            while c > 32 and c != 124:
+                k += _1
+                c = text.at(k)
+            self.spans[_2 * n + _1] = k
+            n += _1
+
+    def line_ends(self, k: Any) -> Any:
+        """Whether k is at the end of its line."""
+        return self.text.at(k) == 10 or (self.text.at(k) == 13 and self.text.at(k + _1) == 10)
+
+    def stops(self, k: Any) -> Any:
+        """Whether a value may end at k."""
+        c = self.text.at(k)
+        return c == 32 or c == 124 or c == 9 or c == 10 or c == 13
+
+    def name(self, k: Any, seed: Any) -> Any:
+        """The name at k: its hash, where it ends, and whether it is a whole number."""
+        stop, c = k, self.text.at(k)
+        if 48 <= c <= 57:
+            index, _, stop = self.text.digits(k, _0)
+            c = self.text.at(stop)
+            if c <= 32 or c == 58 or c == 124:
+                return index + seed, stop, True
+        stop = self.name_end(stop)
+        if stop == k:
+            return seed, k, False
+        return self.hasher.murmur(k, stop, seed), stop, False
+
+    def name_end(self, k: Any) -> Any:
+        """The first white space, control character, colon or bar from k on, looked for in eight bytes at once."""
+        while True:
+            word = self.text.eight(k)
+            colon, bar = word ^ _COLONS, word ^ _BARS
+            found = ((word - _VISIBLE) & ~word | (colon - _ONES) & ~colon | (bar - _ONES) & ~bar) & _HIGH
+            before = (found - _1) & ~found
+            n = ((before >> _7) & _ONES) * _ONES >> _56
+            k += n
+            if n < _8:
+                return k
+
+    def word_end(self, k: Any) -> Any:
+        """Where the word at k, a value that is no number, ends; k itself if it looks like one, or is no word."""
+        c, stop = self.text.at(k), k
+        if c == 43 or c == 45 or c == 46 or 48 <= c <= 57:
+            return k
+        while c > 32 and c != 124:
+            stop += _1
+            c = self.text.at(stop)
+        start = self.text.eight(k) | _SMALL
+        if stop - k == _3 and (start & _THREE == _NAN or start & _THREE == _INF):
+            return k
+        if c == 124 or (stop - k == _8 and start == _INFINITY):
+            return k
+        return stop
+
+
+@kernel
+def _read(words: Any, csr: Any, mask: Any, weights: Any, tags: Any, names: Any) -> None:
+    """Read rows up to the end of the text, or up to and including one that is no example."""
+    state, text, spans = csr.state, words.text, words.spans
+    k, line = state[POSITION], state[LINE]
+    while k < text.size and state[CODE] == DONE:
+        line += _1
+        while text.at(k) == 32:
+            k += _1
+        if words.line_ends(k):
+            k = text.next_line(k)
+            continue
+        n, k, code = words.head(k)
+        place, row = k, state[ROWS]
+        label, weight = math.nan, 1.0
+        tags[row, 0] = tags[row, 1] = 0
+        if code == DONE and n > _0 and (spans[_2 * n - _1] == k or text.data[spans[_2 * n - _2]] == 39):
+            n -= _1
+            quote = text.data[spans[_2 * n]] == 39
+            tags[row, 0], tags[row, 1] = spans[_2 * n] + np.uint64(quote), spans[_2 * n + _1]
+        if n > _3:
+            code, place = WORDS, spans[_2 * _3]
+        for i in range(min(n, _3)):
+            number, stop, good = text.number(spans[_2 * i])
+            if code == DONE and not (good and stop == spans[_2 * i + _1]):
+                code, place = LABEL + i, spans[_2 * i]
+            if i == _0:
+                label = number
+            elif i == _1:
+                weight = number
+            if code == DONE and ((i == _1 and number < 0.0) or (i == _2 and number != 0.0)):
+                code, place = LABEL + i, spans[_2 * i]
+        lo = state[FEATURES]
+        hi, ordered, last = lo, True, _0
+        while code == DONE and text.at(k) == 124:
+            k += _1
+            space, scale, seed, unnamed = k, 1.0, _0, _0
+            if text.at(k) == 58:
+                code, place = NAMESPACE, k
+                break
+            seed, k, _ = words.name(k, _0)
+            if text.at(k) == 58:
+                place = k + _1
+                scale, k, good = text.number(place)
+                if not good or not words.stops(k):
+                    code = SCALE
+                    break
+            default = text.at(space) <= 32 or text.at(space) == 124
+            while True:
+                c = text.at(k)
+                while c == 32 or c == 9:
+                    k += _1
+                    c = text.at(k)
+                if c == 124 or words.line_ends(k):
+                    break
+                if c < 32:
+                    code, place = CONTROL, k
+                    break
+                place = k
+                slot, k, whole = words.name(k, seed)
+                stop, value, named = k, scale, k > place
+                if text.at(k) == 58:
+                    value, k, good = text.number(stop + _1)
+                    value *= scale
+                    if not good or not words.stops(k):
+                        start = stop + _1
+                        k = stop = words.word_end(start)
+                        if k == start:
+                            code, place = VALUE, k
+                            break
+                        slot, value, whole, named = words.hasher.murmur(start, k, slot), 1.0, False, True
+                    elif not named:
+                        slot += unnamed
+                        unnamed += _1
+                    if not math.isfinite(value):
+                        code = HUGE
+                        break
+                slot &= mask
+                ordered &= slot > last or hi == lo
+                last = slot
+                csr.indices[hi] = slot
+                csr.values[hi] = value
+                hi += _1
+                if names.table.size > 0 and named and not (whole and default):
+                    names.note(slot, space, place, stop)
+        k = text.next_line(k)
+        if not ordered and code == DONE and csr.arrange(lo, hi) < hi:
+            hi, good = csr.add_up(lo, hi)
+            if not good:
+                code = SUM
+        if code == DONE:
+            weights[row] = weight
+            csr.finish(lo, hi, label, line - _1)
+        else:
+            state[CODE], state[PLACE] = code, place
+    state[POSITION], state[LINE] = k, line
+
+
+class VW:
+    """Vowpal Wabbit's text format, with 2^bits slots.
+
+    >>> chunk = VW(bits=18).parse(b"1 2.0 'first| 3:0.5 7\\n-1 |size:10 width:.25\\n", 1)
+    >>> chunk.block.y, chunk.block.weights, chunk.tags
+    (array([ 1., -1.]), array([2., 1.]), ('first', ''))
+    >>> chunk.block.X.indices, chunk.block.X.data
+    (array([     3,      7, 112435], dtype=uint32), array([0.5, 1. , 2.5]))
+    """
+
+    def __init__(self, bits: int = 20) -> None:
+        if not 1 <= bits <= 32:
+            raise SettingsError(f"bits must lie between 1 and 32, not {bits}.")
+        self.bits = bits
+
+    def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:
+        """The examples of some whole lines, of which the last may lack its end; and new names, if some are given."""
+        lines = as_text(text)
+        csr = open_csr(count_lines(lines.data), len(text) // 2 + 1)  # a feature takes two bytes: " a"
+        weights = np.empty(csr.labels.size)
+        tags = np.empty((csr.labels.size, 2), dtype=np.uint64)
+        new = names.opened() if names is not None else _NO_NAMES
+        words = Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
+        args = (words, csr, np.uint64(2**self.bits - 1), weights, tags, new)
+        bad = read_lines(_read, args, csr, text, first_line, _complaint)
+        rows = int(csr.state[ROWS])
+        block = Block(
+            csr.matrix(2**self.bits), csr.labels[:rows], weights[:rows] if (weights[:rows] != 1.0).any() else None
+        )
+        return Chunk(block, csr.lines[:rows], bad, _tags(text, tags[:rows]), _names(text, new))
+
+
+_NO_NAMES = NewNames(np.empty(0, dtype=np.uint64), np.empty((0, 4), dtype=np.uint64), np.zeros(2, dtype=np.int64))
+_WORD, _NAME = re.compile(rb"[^ \t|\r\n]*"), re.compile(rb"[^\x00- :|]*")
+
+
+def _tags(text: bytes, spans: Any) -> tuple[str, ...] | None:
+    if not (spans[:, 1] > spans[:, 0]).any():
+        return None
+    return tuple(text[start:stop].decode("utf-8", "backslashreplace") for start, stop in spans.tolist())
+
+
+def _names(text: bytes, new: NewNames) -> tuple[tuple[int, str], ...]:
+    found = []
+    for slot, space, start, stop in new.found[: int(new.count[1])].tolist():
+        name = text[start:stop].decode("utf-8", "backslashreplace").replace(":", "^", 1)
+        space_name = word_at(text, space, _NAME)
+        found.append((slot, f"{space_name}^{name}" if space_name else name))
+    return tuple(found)
+
+
+def _complaint(text: bytes, code: int, place: int) -> str:
+    word = word_at(text, place, _WORD)
+    match code:
+        case 1 | 2 | 3:
+            return _head_fault(("label", "weight", "base")[code - 1], word)
+        case 4:
+            return f"{shown(word)} is one word too many: label, weight and tag go before the first |"
+        case 5:
+            return "there is a tab before the first |, where VW wants spaces"
+        case 6:
+            return f"there is a control character, {shown(chr(text[place]))}"
+        case 7:
+            return "there is no | before the features"
+        case 8:
+            return "a namespace has a weight but no name"
+        case 9:
+            return number_fault("namespace's weight", word)
+        case 10:
+            return number_fault("value", word)
+        case 11:
+            return f"the value of {shown(word)} is too large"
+        case _:
+            return "the values of one slot add up to more than a number can hold"
+
+
+def _head_fault(what: str, word: str) -> str:
+    try:
+        value = float(word)
+    except ValueError:
+        return number_fault(what, word)
+    if what == "weight" and value < 0:
+        return f"the weight {shown(word)} is negative"
+    if what == "base" and math.isfinite(value):
+        return f"the base {shown(word)} is not 0: rue has no initial predictions"
+    return number_fault(what, word)
