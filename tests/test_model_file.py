@@ -13,8 +13,10 @@ from scipy import sparse
 import rue
 from combinations import DOMAINS, LOSSES, STEPS, build, everything, pairwise, thinned
 from conftest import many
+from rue.learners import loop
 from rue.model_file import MOST_NAMES, Model, load, load_model, save, save_model
 from rue.regret.evidence import open_evidence
+from rue.regret.witnesses import watch
 from rue.settings import _OWN, from_json, read_json, to_json, write_json
 
 SOURCE = Path(rue.__file__).parents[1]
@@ -137,7 +139,9 @@ def test_compiled_learners_go_on_too(tmp_path):
     X, y = (part[:2000] for part in rue.census())
     learn_on(model, X[:900], y[:900])
     again = round_trip(model, tmp_path / "m")
+    before = loop.run_rows.compiled(), watch.compiled()
     assert np.array_equal(learn_on(again, X[900:], y[900:]), learn_on(model, X[900:], y[900:]))
+    assert (loop.run_rows.compiled(), watch.compiled()) == before  # the same types, so nothing new to compile
     same(again, model)
 
 
@@ -406,5 +410,5 @@ def test_settings_that_only_a_file_can_hold_are_refused():
 
 def test_weights_too_large_for_a_norm_certify_nothing_but_do_not_stop_the_report(interpreted):
     with np.errstate(over="ignore"):
-        run = rue.learn([[1.0], [1.0]], [1.0, -1.0], learner=rue.AdaGrad("hinge", rate=1e160))
+        run = rue.learn([[1.0], [1.0]], [1.0, 1.0], learner=rue.AdaGrad("hinge", rate=1e160))
         assert "nothing is certified" in str(run.certificate())
