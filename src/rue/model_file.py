@@ -229,8 +229,10 @@ def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, A
     if largest is not None:
         _put(arrays, "evidence.largest", largest.magnitudes)
     if pool is not None:
-        for name in ("table", "state", "radii", "rates", "largest"):
-            _put(arrays, f"pool.{name}", getattr(pool, name))
+        used = pool.places.size + 1  # line 0 belongs to features that have not occurred
+        lines = {"table": pool.table[:used], "largest": pool.largest[:used], "places": pool.places.astype(np.float64)}
+        for name, array in {**lines, "state": pool.state, "radii": pool.radii, "rates": pool.rates}.items():
+            _put(arrays, f"pool.{name}", np.ascontiguousarray(array))
     if curvature is not None:
         for name in ("gram", "moment", "square"):
             _put(arrays, f"curvature.{name}", getattr(curvature, name))
@@ -240,7 +242,7 @@ def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, A
         "penalty": float(evidence.penalty),
         "size": ledger.S.size,
         "largest": None if largest is None else largest.magnitudes.size,
-        "pool": None if pool is None else [pool.table.shape[0], pool.radii.size, pool.largest.size],
+        "pool": None if pool is None else [pool.lines.size, pool.places.size, pool.radii.size, bool(pool.largest.size)],
         "curvature": None if curvature is None else curvature.moment.size,
     }
 
@@ -270,15 +272,27 @@ def _evidence_read(reader: _Reader, head: Any, known: Iterable[type]) -> Evidenc
     return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty)
 
 
-def _pool_read(reader: _Reader, rows: Any, many: Any, scaled: Any) -> Pool:
+def _pool_read(reader: _Reader, size: Any, used: Any, many: Any, scaled: Any) -> Pool:
     K = _count(many, 2**16)
-    rows, scaled = _rows(rows, 2 * K), _rows(scaled, 1)
-    if K == 0 or scaled not in (0, rows):
+    size, used = _rows(size, 1), _rows(used, 2 * K)
+    if K == 0 or used > size or not isinstance(scaled, bool):
         raise DataError("its witnesses do not fit together")
-    pool = Pool(np.zeros((rows, 2 * K)), np.zeros((5, K)), np.zeros(K), np.zeros(K), np.zeros((2, K)), np.zeros(scaled))
-    for name in ("table", "state", "radii", "rates", "largest"):
-        reader.fill(f"pool.{name}", getattr(pool, name))
-    return pool
+    read = {
+        "table": np.zeros((used + 1, 2 * K)),
+        "largest": np.zeros(used + 1 if scaled else 0),
+        "places": np.zeros(used),
+    }
+    read |= {"state": np.zeros((5, K)), "radii": np.zeros(K), "rates": np.zeros(K)}
+    for name, array in read.items():
+        reader.fill(f"pool.{name}", array)
+    places = read["places"].astype(np.int64)
+    if not np.array_equal(places, read["places"]) or not (np.diff(np.sort(places)) > 0).all() or (places >= size).any():
+        raise DataError("its witnesses do not fit together")
+    lines = np.zeros(size, dtype=np.uint32)
+    lines[places] = np.arange(1, used + 1)
+    return Pool(
+        read["table"], lines, places, read["state"], read["radii"], read["rates"], np.zeros((2, K)), read["largest"]
+    )
 
 
 # Labels.

@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 
-_USAGE: Any = typer.BadParameter.__mro__[-4]  # ClickException, whichever click typer brings along
+_USAGE: Any = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer has
 
 
 def _version(asked: bool) -> None:
