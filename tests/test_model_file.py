@@ -60,6 +60,8 @@ def bits(evidence):
     parts = [evidence.loss, evidence.lambda_, evidence.penalty]
     for keeper in (evidence.ledger, evidence.largest, evidence.pool, evidence.curvature):
         fields = {} if keeper is None else keeper._asdict()
+        for name in {"table", "largest"} & set(fields):  # not the room that is not in use
+            fields[name] = fields[name][: keeper.places.size + 1]
         parts += [(name, a.shape, a.tobytes()) for name, a in fields.items() if name != "scratch"]
     return parts
 
