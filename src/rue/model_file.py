@@ -234,7 +234,7 @@ def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, A
         for name, array in {**lines, "state": pool.state, "radii": pool.radii, "rates": pool.rates}.items():
             _put(arrays, f"pool.{name}", np.ascontiguousarray(array))
     if curvature is not None:
-        for name in ("gram", "moment", "square"):
+        for name in ("gram", "moment", "totals"):
             _put(arrays, f"curvature.{name}", getattr(curvature, name))
     return {
         "loss": rebuilt(evidence.loss),
@@ -266,8 +266,8 @@ def _evidence_read(reader: _Reader, head: Any, known: Iterable[type]) -> Evidenc
         n = _count(head["curvature"], WIDEST)
         if not isinstance(loss, Square):
             raise DataError("it holds the curvature of a loss that has none")
-        curvature = Curvature(np.zeros((n, n)), np.zeros(n), np.zeros(1))
-        for name in ("gram", "moment", "square"):
+        curvature = Curvature(np.zeros((n, n)), np.zeros(n), np.zeros(2))
+        for name in ("gram", "moment", "totals"):
             reader.fill(f"curvature.{name}", getattr(curvature, name))
     return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty)
 
