@@ -95,8 +95,8 @@ def theorems() -> str:
         "",
         'proof = rue.theorems()["B10"].run()',
         "assert proof.holds",
-        "print(proof)            # what was done, and every comparison",
-        "print(rue.theorems())   # all of them",
+        "print(proof)  # what was done, and every comparison",
+        "print(rue.theorems())  # all of them",
         "```",
         "",
     ]

@@ -91,28 +91,33 @@ def assemble(numbers: Any, absent: Any, slots: Any, good: Any, culprit: Any, row
     """Write the good rows and return how many there are.
 
     `numbers[j, i]` is feature j of row i: 0 is left out, NaN becomes the indicator at slot `absent[j]`, and an infinity
-    takes the row out, with its column in `culprit`. `slots[h, i]` are slots of value 1 or NOTHING.
+    takes the row out, with its column in `culprit`. `slots[h, i]` are slots of value 1 or NOTHING. There must be room
+    for one feature more than there can be.
     """
     count, end = 0, _0
     for i in range(good.size):
         if not good[i]:
             continue
-        start, missing, infinite = end, False, -1
-        for j in range(absent.size):
+        start, odd = end, False
+        for j in range(absent.size):  # no branch: whether a number is 0 cannot be foreseen
             x = numbers[j, i]
-            if x != 0.0:
-                if math.isfinite(x):
+            rows.indices[end], rows.values[end] = j, x
+            end += _U(x != 0.0)
+            odd |= not math.isfinite(x)
+        first = end
+        if odd:
+            infinite, end = -1, start
+            for j in range(absent.size):
+                x = numbers[j, i]
+                if math.isinf(x):
+                    infinite = j
+                elif x != 0.0 and not math.isnan(x):
                     rows.indices[end], rows.values[end] = j, x
                     end += _1
-                elif math.isnan(x):
-                    missing = True
-                else:
-                    infinite = j
-        if infinite >= 0:
-            good[i], culprit[i], end = False, infinite, start
-            continue
-        first = end
-        if missing:
+            if infinite >= 0:
+                good[i], culprit[i], end = False, infinite, start
+                continue
+            first = end
             for j in range(absent.size):
                 if math.isnan(numbers[j, i]):
                     end = rows.enter(absent[j], first, end)

@@ -67,9 +67,12 @@ class Columns:
 
     def kind(self, name: str) -> str:
         """The kind of a column that is read."""
-        if name == self.target:
-            return self.label
-        return "number" if name == self.weight else dict(self.plan)[name]
+        return self._kinds[name]
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        others = {self.target or "": self.label, self.weight or "": "number"}
+        return {**others, **dict(self.plan)}
 
     def require(self, names: Sequence[str], labels: bool = True) -> None:
         """Refuse a table that lacks one of the columns; without `labels` it may lack the target and the weight."""

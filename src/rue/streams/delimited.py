@@ -80,11 +80,11 @@ class Delimited(Text):
         if not data:
             return pa.schema([(name, pa.null()) for name in self.names])
         found = self._read(data, None, self.names)[0].schema
-        types = {field.name: _read_as(field.type) for field in found}
+        types = {field.name: _read_as(field.type, _hexadecimal(data)) for field in found}
         while True:
             try:
                 return self._read(data, types, self.names)[0].schema
-            except Unreadable as error:  # a whole number in hexadecimal is none with a fraction
+            except Unreadable as error:
                 types[error.column] = pa.string() if types[error.column] != pa.string() else pa.binary()
 
     def read(self, data: bytes, columns: Columns) -> tuple[Any, list[tuple[int, str]]]:
@@ -94,6 +94,12 @@ class Delimited(Text):
         types = {name: self._type(name, columns.kind(name)) for name in columns.used if name in here}
         if not data:
             return pa.schema(list(types.items())).empty_table(), []
+        if pa.int64() in types.values() and not _hexadecimal(data):
+            try:
+                return self._read(data, types, list(types))
+            except Unreadable:
+                pass
+        types = {name: pa.float64() if pa.types.is_int64(kind) else kind for name, kind in types.items()}
         return self._read(data, types, list(types))
 
     def _type(self, name: str, kind: str) -> Any:
@@ -139,13 +145,18 @@ class Delimited(Text):
         return error.column, error.why
 
 
-def _read_as(found: Any) -> Any:
-    """The widest type of a kind: whole numbers may have fractions later, seconds too."""
+def _hexadecimal(data: bytes) -> bool:
+    """Whether there may be a 0x10, which pyarrow takes for a whole number, but not for a number with a fraction."""
+    return (b"x" in data or b"X" in data) and (b"0x" in data or b"0X" in data)  # one letter is found much faster
+
+
+def _read_as(found: Any, hexadecimal: bool) -> Any:
+    """Whole numbers are read faster as such; seconds may have fractions later."""
     import pyarrow as pa
 
     kind = kind_of(found)
     if kind == "number":
-        return pa.float64()
+        return found if pa.types.is_int64(found) and not hexadecimal else pa.float64()
     if kind == "timestamp" and found.unit == "s":
         return pa.timestamp("us", found.tz)
     return found if kind in ("boolean", "timestamp", "date", "time") else pa.string()

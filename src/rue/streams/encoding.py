@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = ["encode", "shortened"]
 
 DAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 """Of the week, from that of 1970-01-01."""
+HOURS = tuple(map(str, range(24)))
 SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -86,57 +88,39 @@ class _Reader:
         if missing is not None:
             out[missing] = np.nan
         if kind in ("timestamp", "time"):
-            self.listed(f"{name}.hour", [str(hour) for hour in range(24)], part // (whole // 24), missing)
+            self.listed(f"{name}.hour", HOURS, part // (whole // 24), missing)
         if kind in ("timestamp", "date"):
             self.listed(f"{name}.weekday", DAYS, days % 7, missing)
 
-    def listed(self, name: str, words: Iterable[str], codes: Any, missing: Any) -> None:
+    def listed(self, name: str, words: tuple[str, ...], codes: Any, missing: Any) -> None:
         """A hashed column of a few words, given by their numbers."""
         import pyarrow as pa
 
-        known = pa.array(words)
-        slots = self.slots_of(name, known)[codes]
+        slots = _few_slots(self.columns, (name,) * len(words), words)[codes]
         if missing is not None:
             slots[missing] = NOTHING
         self.slots.append(slots)
-        self.texts.append((name, pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), known)))
+        self.texts.append((name, pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), pa.array(words))))
 
     def hashed(self, name: str, column: Any) -> None:
         import pyarrow as pa
 
         if pa.types.is_dictionary(column.type):
-            nothing = self.slots_of(name, pa.array([""]))
-            known = np.concatenate((self.slots_of(name, _plain(column.dictionary)), nothing))
+            nothing = _few_slots(self.columns, (name,), ("",))
+            known = np.concatenate((_slots(self.columns, name, _plain(column.dictionary)), nothing))
             codes = column.indices
             codes = codes.fill_null(len(known) - 1) if codes.null_count else codes
             self.slots.append(known[codes.to_numpy()])
         else:
-            self.slots.append(self.slots_of(name, _plain(column)))
+            self.slots.append(_slots(self.columns, name, _plain(column)))
         self.texts.append((name, column))
-
-    def slots_of(self, name: str, texts: Any) -> Any:
-        import pyarrow as pa
-
-        out = np.empty(len(texts), dtype=np.uint32)
-        _, offsets, data = texts.buffers()
-        wide = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-        places = np.zeros(1, wide) if offsets is None else np.frombuffer(offsets, wide)
-        content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-        prefix = np.frombuffer(f"{name}=".encode(), np.uint8)
-        if len(texts):
-            places = places[texts.offset : texts.offset + len(texts) + 1]
-            base, mask = np.uint64(len(self.columns.own)), np.uint64((1 << self.columns.bits) - 1)
-            hash_texts(prefix, places, content, base, mask, out)
-        return out
 
     def rows(self, good: Any, why: dict[int, tuple[str, str]]) -> Any:
         """The good rows; those with an infinity become bad."""
-        import pyarrow as pa
-
         own = self.columns.own
-        absent = np.array([self.slots_of(name, pa.array([""]))[0] for name in own], dtype=np.uint32)
+        absent = _few_slots(self.columns, own, ("",) * len(own))
         slots = np.stack(self.slots) if self.slots else np.empty((0, self.count), np.uint32)
-        room = self.count * (len(own) + len(slots))
+        room = self.count * (len(own) + len(slots)) + 1
         out = Rows(np.zeros(self.count + 1, np.int64), np.empty(room, np.uint32), np.empty(room))
         culprit = np.zeros(self.count, np.int32)
         count = assemble(self.own, absent, slots, good, culprit, out)
@@ -154,9 +138,10 @@ class _Reader:
         import pyarrow as pa
 
         found: dict[int, str] = {}
-        for name, values in zip(self.columns.own, self.own, strict=True):
+        own = self.columns.own
+        for name, values, slot in zip(own, self.own, _few_slots(self.columns, own, ("",) * len(own)), strict=True):
             if np.isnan(values[: self.count][good]).any():
-                found.setdefault(int(self.slots_of(name, pa.array([""]))[0]), f"{name}=")
+                found.setdefault(int(slot), f"{name}=")
         out = np.empty(self.count, np.int64)
         for slots, (name, texts) in zip(self.slots, self.texts, strict=True):
             table = np.full(2 << self.count.bit_length(), NOTHING)
@@ -167,6 +152,30 @@ class _Reader:
             for i, text in zip(out[:count].tolist(), chosen.to_pylist(), strict=True):
                 found.setdefault(int(slots[i]), f"{name}={'' if text is None else text}")
         return tuple(found.items())
+
+
+def _slots(columns: Columns, name: str, texts: Any) -> Any:
+    """The slots of `name=text` for an Arrow array of texts."""
+    import pyarrow as pa
+
+    out = np.empty(len(texts), dtype=np.uint32)
+    _, offsets, data = texts.buffers()
+    if len(texts):
+        places = np.frombuffer(offsets, np.int64 if pa.types.is_large_string(texts.type) else np.int32)
+        places = places[texts.offset : texts.offset + len(texts) + 1]
+        content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        base, mask = np.uint64(len(columns.own)), np.uint64((1 << columns.bits) - 1)
+        hash_texts(np.frombuffer(f"{name}=".encode(), np.uint8), places, content, base, mask, out)
+    return out
+
+
+@functools.lru_cache(maxsize=256)
+def _few_slots(columns: Columns, names: tuple[str, ...], words: tuple[str, ...]) -> Any:
+    """The slots of a few features that every batch needs."""
+    import pyarrow as pa
+
+    slots = [_slots(columns, name, pa.array([word])) for name, word in zip(names, words, strict=True)]
+    return np.concatenate(slots) if slots else np.empty(0, np.uint32)
 
 
 # Columns of a batch as numbers, moments, texts.
@@ -266,7 +275,7 @@ def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[in
         y = words[codes]
         missing = y == ""
     else:
-        y = np.array(_numbers(name, column), dtype=np.float64)
+        y = _numbers(name, column) + 0.0  # no −0
         missing = np.isnan(y)
         _refuse(np.isinf(y), name, lambda i: "the label is an infinity", good, why)
         if columns.label == "boolean" and (needed or not missing.any()):

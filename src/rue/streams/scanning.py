@@ -172,13 +172,13 @@ class Text(abc.ABC):
 
     def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: bool = False) -> Chunk:
         """The examples of a piece; a record that cannot be read is a bad row."""
-        table, lines, bad = self.records(piece.data, piece.start.line + 1, columns)
+        table, lines, bad = self.records(piece, columns)
         return encode(columns, table, lines, bad, labels=labels, names=names)
 
-    def records(self, data: bytes, line: int, columns: Columns) -> tuple[Any, Any, list[BadRow]]:
+    def records(self, piece: Piece, columns: Columns) -> tuple[Any, Any, list[BadRow]]:
         """The table, the lines of its rows, and the records that are not in it."""
+        data, line, count = piece.data, piece.start.line + 1, piece.end.line - piece.start.line
         if not self.quoted(data):
-            count = self.lines(data)
             try:
                 table, misshapen = self.read(data, columns)
             except Unreadable:
@@ -189,7 +189,7 @@ class Text(abc.ABC):
                     places = [place for place, _ in misshapen]
                     bad = [BadRow(0, line + place, "", why) for place, why in misshapen]
                     return table, np.delete(lines, places) if places else lines, bad
-        (count, _, _, inside), starts, lines = self.scanned(data, self.lines(data))
+        (count, _, _, inside), starts, lines = self.scanned(data, count)
         starts, lines = np.append(starts[:count], len(data)), lines[:count] + line
         return self.sifted(data, starts, lines, inside, columns)
 

@@ -68,7 +68,7 @@ class Table(Protocol):
 def open_table(source: Any, format: str | None = None, *, separator: str | None = None, block: int = 1 << 20) -> Table:  # noqa: A002
     """A table from a path, a binary file object, or a frame: pyarrow, pandas, polars, or any other Arrow stream.
 
-    `format` is csv, jsonl, parquet or arrow (IPC, file or stream), by the suffix if not given. Text is read some `block`
+    `format` is csv, jsonl, parquet or arrow (IPC, file or stream), by the suffix if not given. Text is read `block`
     bytes at a time, and its file object's `read(n)` may give less than n. `separator` is for CSV.
     """
     from rue.streams.delimited import Delimited
