@@ -233,7 +233,7 @@ class Running:
             labels=going.labels,
             history=self.history,
             features=self.data.describe(),
-            names=dict(self.data.names),
+            names=dict(self.data.names.of),
             counts=counts,
             position=position,
         )

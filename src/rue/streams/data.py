@@ -27,11 +27,9 @@ from rue.streams.files import (
     skip,
     text_pieces,
 )
+from rue.streams.names import Names
 
 __all__ = ["Data"]
-
-NAMES = 65_536
-"""How many features are remembered by name."""
 
 
 @dataclasses.dataclass
@@ -49,8 +47,8 @@ class Data:
     bits: int = 20
     columns: Any = None
     """How the columns of a table become features, settled by the first file or by a model."""
-    names: dict[int, str] = dataclasses.field(default_factory=dict)
-    """Slot → name, of the first features that have one."""
+    names: Names = dataclasses.field(default_factory=Names)
+    """What slots are called, of the first features that have a name."""
 
     def __post_init__(self) -> None:
         if not self.paths:
@@ -92,7 +90,7 @@ class Data:
             separator=separator,
             bits=int(features.get("bits", 20)),
             columns=columns,
-            names=dict(names or {}),
+            names=Names((names or {}).items()),
         )
         kind = features.get("kind", "table" if made.tabular else made.format)
         if (kind == "table") != made.tabular:
@@ -125,9 +123,7 @@ class Data:
         """The chunks after a place, in order, parsed ahead."""
         stop, after = stop or threading.Event(), after or Place()
         for read in read_ahead(partial(self._jobs, after, labelled), stop):
-            for slot, name in read.chunk.names:
-                if len(self.names) < NAMES:
-                    self.names.setdefault(slot, name)
+            self.names.add(read.chunk.names)
             yield read
 
     def blocks(self) -> Iterator[Block]:
@@ -150,7 +146,7 @@ class Data:
     def _of_text(self, source: Source, place: Place, stop: threading.Event) -> Iterator[Job]:
         parser = self._parser()
         for piece in text_pieces(source, place.offset, place.line, stop):
-            asked = (len(self.names) < NAMES,) if self.format == "vw" else ()
+            asked = (None if self.names.full() else self.names,) if self.format == "vw" else ()
             job = partial(parser.parse, piece.data, piece.first_line, *asked)
             yield job, source.name, _spot(place.file, piece), partial(_before, place.file, piece)
 
@@ -185,7 +181,7 @@ class Data:
         for piece in table.pieces(start):
             if stop.is_set():
                 return
-            job = partial(table.chunk, piece, self.columns, labels=labelled, names=len(self.names) < NAMES)
+            job = partial(table.chunk, piece, self.columns, labels=labelled, names=not self.names.full())
             yield job, source.name, _row(place.file, piece.end), partial(_before_row, place.file, piece)
 
     def describe(self) -> dict[str, Any]:
