@@ -49,8 +49,8 @@ FORMATS = {
 }
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 
-PIECE = 2**22
-"""Bytes parsed at a time."""
+PIECE = int(os.environ.get("RUE_PIECE", 2**22))
+"""Bytes parsed at a time; tests make it small."""
 PATIENCE = 0.2
 """Seconds after which what has arrived through a pipe is passed on, however little."""
 MIB = 2**20

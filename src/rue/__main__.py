@@ -1,0 +1,8 @@
+"""`python -m rue` is `rue`."""
+
+from rue.cli.app import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    main()
