@@ -412,3 +412,12 @@ def test_weights_too_large_for_a_norm_certify_nothing_but_do_not_stop_the_report
     with np.errstate(over="ignore"):
         run = rue.learn([[1.0], [1.0]], [1.0, 1.0], learner=rue.AdaGrad("hinge", rate=1e160))
         assert "nothing is certified" in str(run.certificate())
+
+
+def test_a_first_point_that_is_not_zero(interpreted, tmp_path):
+    learner = rue.AdaGrad("square", rue.Box(0.5, 1.0), d=2)
+    assert learner.point.tolist() == [0.5, 0.5, 0.5]
+    again = round_trip(Model(learner), tmp_path / "m").learner
+    assert again == learner
+    X, y = stream(learner, d=2)
+    assert np.array_equal(again.run(X, y), learner.run(X, y))
