@@ -332,6 +332,8 @@ def test_a_file_cut_anywhere_is_refused(files, tmp_path):
         for length in lengths | {0, 1, 7, 8, 9, 10, len(content) - 1}:
             path.write_bytes(content[:length])
             assert refused_or_usable(path), length
+        path.write_bytes(content[:100])
+        assert "it is cut off" in reason(path)
         path.write_bytes(content + b"\0")
         assert refused_or_usable(path)
 

@@ -383,6 +383,24 @@ class Peculiar(rue.Step):
         return self.value
 
 
+@rue.parameter
+class Doubling(rue.Step):
+    value: float
+
+    def __init__(self, value):
+        object.__setattr__(self, "value", 2.0 * value)
+
+    def eta(self, t, seen):
+        return self.value
+
+
+def test_a_class_that_is_rebuilt_as_another_cannot_be_saved(interpreted, tmp_path):
+    with pytest.raises(
+        rue.SettingsError, match=r"Doubling\(value=1.0\).* cannot be saved: built from its fields it is"
+    ):
+        save(rue.OGD("hinge", "ball:1", Doubling(0.5)), tmp_path / "m")
+
+
 def test_a_class_that_cannot_be_rebuilt_cannot_be_saved(interpreted, tmp_path):
     with pytest.raises(rue.SettingsError, match=r"Peculiar.* cannot be saved, because it cannot be built"):
         save(rue.OGD("hinge", "ball:1", Peculiar(0.5)), tmp_path / "m")
