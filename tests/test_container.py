@@ -332,6 +332,8 @@ def test_a_file_cut_anywhere_is_refused(files, tmp_path):
         for length in lengths | {0, 1, 7, 8, 9, 10, len(content) - 1}:
             path.write_bytes(content[:length])
             assert refused_or_usable(path), length
+        path.write_bytes(content[:100])
+        assert "it is cut off" in reason(path)
         path.write_bytes(content + b"\0")
         assert refused_or_usable(path)
 
@@ -729,3 +731,35 @@ def test_sums_that_cannot_be_negative(files, tmp_path, bad):
         memory = read_container(named(files, "ball"))[1]["point.memory"].copy()
         memory[place] = bad
         assert "sums of its steps" in reason(forge(named(files, "ball"), tmp_path / "m", array("point.memory", memory)))
+
+
+def test_arrays_that_fit_the_settings_but_not_each_other(files, tmp_path):
+    def witnesses(head, arrays):
+        head["evidence"]["pool"][2] = 2
+        arrays["pool.largest"] = arrays["pool.largest"][:2]
+
+    def curvature(head, arrays):
+        head["evidence"]["curvature"] = 5000
+        empty = np.empty(0, dtype=np.uint32)
+        arrays.update({"curvature.gram": np.empty((0, 5000)), "curvature.gram.rows": empty})
+        arrays.update({"curvature.moment": np.empty(0), "curvature.moment.rows": empty})
+
+    def none(head, arrays):
+        head["evidence"]["pool"][1] = 0
+        arrays.update(
+            {name: arrays[name][..., :0] for name in ("pool.table", "pool.state", "pool.radii", "pool.rates")}
+        )
+
+    assert "witnesses do not fit together" in reason(forge(named(files, "ball"), tmp_path / "m", witnesses))
+    assert "witnesses do not fit together" in reason(forge(named(files, "ball"), tmp_path / "m", none))
+    assert "5000 stands where" in reason(forge(named(files, "box"), tmp_path / "m", curvature))
+
+
+def test_more_than_this_machine_has(files, tmp_path):
+    have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    d = have // 32 + 1
+    if d < 2**32:
+        path = forge(named(files, "adagrad"), tmp_path / "m", setting("learner", "d", value=d))
+        assert f"{d + 1:,} coordinates need" in reason(path)
+    path = forge(named(files, "adagrad"), tmp_path / "m", setting("evidence", "size", value=have // 8 + 1))
+    assert "GiB, more than this machine has" in reason(path) or have // 8 >= 2**32

@@ -385,6 +385,24 @@ class Peculiar(rue.Step):
         return self.value
 
 
+@rue.parameter
+class Doubling(rue.Step):
+    value: float
+
+    def __init__(self, value):
+        object.__setattr__(self, "value", 2.0 * value)
+
+    def eta(self, t, seen):
+        return self.value
+
+
+def test_a_class_that_is_rebuilt_as_another_cannot_be_saved(interpreted, tmp_path):
+    with pytest.raises(
+        rue.SettingsError, match=r"Doubling\(value=1.0\).* cannot be saved: built from its fields it is"
+    ):
+        save(rue.OGD("hinge", "ball:1", Doubling(0.5)), tmp_path / "m")
+
+
 def test_a_class_that_cannot_be_rebuilt_cannot_be_saved(interpreted, tmp_path):
     with pytest.raises(rue.SettingsError, match=r"Peculiar.* cannot be saved, because it cannot be built"):
         save(rue.OGD("hinge", "ball:1", Peculiar(0.5)), tmp_path / "m")
@@ -414,3 +432,12 @@ def test_weights_too_large_for_a_norm_certify_nothing_but_do_not_stop_the_report
     with np.errstate(over="ignore"):
         run = rue.learn([[1.0], [1.0]], [1.0, 1.0], learner=rue.AdaGrad("hinge", rate=1e160))
         assert "nothing is certified" in str(run.certificate())
+
+
+def test_a_first_point_that_is_not_zero(interpreted, tmp_path):
+    learner = rue.AdaGrad("square", rue.Box(0.5, 1.0), d=2)
+    assert learner.point.tolist() == [0.5, 0.5, 0.5]
+    again = round_trip(Model(learner), tmp_path / "m").learner
+    assert again == learner
+    X, y = stream(learner, d=2)
+    assert np.array_equal(again.run(X, y), learner.run(X, y))
