@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from decimal import Decimal, localcontext
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -388,7 +387,7 @@ def test_names_are_kept_up_to_the_room_there_is_however_the_stream_is_cut():
 def test_pieces_cut_at_any_line_give_what_the_whole_gives(parser):
     text = b"1 |a b\n\nbad\n-1 't| 1:2 3\r\n# remark\n1 3:4 2:1\n2 | 5:nan\n1 |x y"
     whole = rows(parser.parse(text, 1))
-    assert whole[0] and whole[1]
+    assert all(whole)
     for cut in range(len(text) + 1):
         assert in_pieces(parser, text, [cut]) == whole
     assert in_pieces(parser, text, range(len(text))) == whole

@@ -36,7 +36,7 @@ class Csr(NamedTuple):
     spare: Any
 
     def arrange(self, lo: Any, hi: Any) -> Any:
-        """Sort the features lo:hi by index, equal ones in the order they came in; where one occurs again, hi if none does.
+        """Sort the features lo:hi by index, equal ones as they came: where an index occurs again, hi if none does.
 
         The keys, index above place, are put in order sixteen by sixteen, by counting for each the smaller ones, and
         then merged: neither has branches that depend on them.

@@ -54,7 +54,7 @@ def hash_texts(data: Any, offsets: Any, seed: int = 0) -> Any:
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     hashes = np.empty(max(offsets.size - 1, 0), dtype=np.uint32)
     text = as_text(data)
-    if hashes.size and not (0 <= offsets[0] and (np.diff(offsets) >= 0).all() and offsets[-1] <= text.data.size):
+    if hashes.size and not (offsets[0] >= 0 and (np.diff(offsets) >= 0).all() and offsets[-1] <= text.data.size):
         raise ValueError("the offsets lead outside the data")
     _hash_each(Hasher(text), offsets, np.uint64(seed), hashes)
     return hashes

@@ -29,10 +29,8 @@ from rue.streams.numbers import as_text
 
 __all__ = ["VW"]
 
-LABEL, WEIGHT, BASE, WORDS, TAB, CONTROL, BAR, NAMESPACE, SCALE, VALUE, HUGE, SUM = (
-    np.uint64(i) for i in range(1, 13)
-)
-_0, _1, _2, _3, _4, _7, _8, _24, _56 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 7, 8, 24, 56))
+LABEL, WEIGHT, BASE, WORDS, TAB, CONTROL, BAR, NAMESPACE, SCALE, VALUE, HUGE, SUM = (np.uint64(i) for i in range(1, 13))
+_0, _1, _2, _3, _4, _7, _8, _56 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 7, 8, 56))
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _VISIBLE, _COLONS, _BARS = _ONES * np.uint64(33), _ONES * np.uint64(58), _ONES * np.uint64(124)
 _SMALL = _ONES * np.uint64(32)
@@ -217,13 +215,13 @@ def _read(words: Any, csr: Any, mask: Any, weights: Any, tags: Any, names: Any) 
 
 
 class VW:
-    """Vowpal Wabbit's text format, with 2^bits slots.
+    r"""Vowpal Wabbit's text format, with 2^bits slots.
 
-    >>> chunk = VW(bits=18).parse(b"1 2.0 'first| 3:0.5 7\\n-1 |size:10 width:.25\\n", 1)
+    >>> chunk = VW(bits=18).parse(b"1 2.0 'first| 3:0.5 7\n-1 |size:10 width:.25\n", 1)
     >>> chunk.block.y, chunk.block.weights, chunk.tags
     (array([ 1., -1.]), array([2., 1.]), ('first', ''))
     >>> chunk.block.X.indices, chunk.block.X.data
-    (array([     3,      7, 112435], dtype=uint32), array([0.5, 1. , 2.5]))
+    (array([    3,     7, 49144], dtype=uint32), array([0.5, 1. , 2.5]))
     """
 
     def __init__(self, bits: int = 20) -> None:
