@@ -118,12 +118,15 @@ def in_pieces(parser, text, cuts):
 def check_chunk(text, chunk, width):
     """What must hold whatever the text is."""
     X = chunk.block.X
-    assert X.indptr[0] == 0 and X.indptr[-1] == len(X.indices) == len(X.data)
+    assert X.indptr[0] == 0
+    assert X.indptr[-1] == len(X.indices) == len(X.data)
     assert np.isfinite(X.data).all()
     lines = [bad.line for bad in chunk.bad] + chunk.lines.tolist()
-    assert len(set(lines)) == len(lines) and all(1 <= line <= text.count(b"\n") + 1 for line in lines)
+    assert len(set(lines)) == len(lines)
+    assert all(1 <= line <= text.count(b"\n") + 1 for line in lines)
     for lo, hi in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        assert (np.diff(X.indices[lo:hi].astype(np.int64)) > 0).all() and (lo == hi or X.indices[hi - 1] < width)
+        assert (np.diff(X.indices[lo:hi].astype(np.int64)) > 0).all()
+        assert lo == hi or X.indices[hi - 1] < width
     places = [bad.place for bad in chunk.bad]
     assert all(place == sum(chunk.lines < bad.line) for place, bad in zip(places, chunk.bad, strict=True))
     assert all(0 < len(bad.why) < 140 for bad in chunk.bad)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from decimal import Decimal, localcontext
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -388,7 +387,7 @@ def test_names_are_kept_up_to_the_room_there_is_however_the_stream_is_cut():
 def test_pieces_cut_at_any_line_give_what_the_whole_gives(parser):
     text = b"1 |a b\n\nbad\n-1 't| 1:2 3\r\n# remark\n1 3:4 2:1\n2 | 5:nan\n1 |x y"
     whole = rows(parser.parse(text, 1))
-    assert whole[0] and whole[1]
+    assert all(whole)
     for cut in range(len(text) + 1):
         assert in_pieces(parser, text, [cut]) == whole
     assert in_pieces(parser, text, range(len(text))) == whole
@@ -451,6 +450,8 @@ BAD = {
     "3:1": "the label '3:1' is no number",
     "1 qid:x 3:1": "the index 'qid' is no whole number from 0 on",
     "1 3:1 qid:4": "the index 'qid' is no whole number from 0 on",
+    "1 q": "'q' is no feature: index:value is wanted",
+    "1 qid": "'qid' is no feature: index:value is wanted",
     "1 2:\0 3:1": "the value '\\x00' is no number",
     "\0\1\2\3": "the label '\\x00\\x01\\x02\\x03' is no number",
     "1 " + "x" * 100: "'" + "x" * 39 + "…' is no feature: index:value is wanted",
@@ -472,7 +473,7 @@ BAD_WORDS = {
     "1 1 0.5 | y": "the base '0.5' is not 0: rue has no initial predictions",
     "1 1 x | y": "the base 'x' is no number",
     "1 2 0 3 | a": "'3' is one word too many: label, weight and tag go before the first |",
-    "1 2 0 3 4 5| a": "'3' is one word too many: label, weight and tag go before the first |",
+    "1 2 0 3 4 5| a": "'4' is one word too many: label, weight and tag go before the first |",
     "1\t| a": "there is a tab before the first |, where VW wants spaces",
     "1 |a b\0c": "there is a control character, '\\x00'",
     "1 |a b\rc": "there is a control character, '\\r'",

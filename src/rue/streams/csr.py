@@ -14,7 +14,7 @@ __all__ = ["CODE", "DONE", "FEATURES", "LINE", "PLACE", "POSITION", "ROWS", "WID
 
 POSITION, LINE, ROWS, FEATURES, WIDTH, CODE, PLACE = (np.uint64(i) for i in range(7))
 DONE = np.uint64(0)
-_0, _1, _2, _15, _16, _32 = (np.uint64(i) for i in (0, 1, 2, 15, 16, 32))
+_0, _1, _2, _7, _8, _32 = (np.uint64(i) for i in (0, 1, 2, 7, 8, 32))
 _LOW = np.uint64(0xFFFFFFFF)
 
 
@@ -36,7 +36,7 @@ class Csr(NamedTuple):
     spare: Any
 
     def arrange(self, lo: Any, hi: Any) -> Any:
-        """Sort the features lo:hi by index, equal ones in the order they came in; where one occurs again, hi if none does.
+        """Sort the features lo:hi by index, equal ones as they came: where an index occurs again, hi if none does.
 
         The keys, index above place, are put in order sixteen by sixteen, by counting for each the smaller ones, and
         then merged: neither has branches that depend on them.
@@ -45,16 +45,16 @@ class Csr(NamedTuple):
         for i in range(n):
             keys[i] = np.uint64(self.indices[lo + i]) << _32 | i
             self.spare[i] = self.values[lo + i]
-        padded = (n + _15) & ~_15
+        padded = (n + _7) & ~_7
         for i in range(n, padded):
             keys[i] = ~_0
-        for start in range(_0, padded, _16):
-            for i in range(start, start + _16):
+        for start in range(_0, padded, _8):
+            for i in range(start, start + _8):
                 key, smaller = keys[i], _0
-                for j in range(start, start + _16):
+                for j in range(start, start + _8):
                     smaller += np.uint64(keys[j] < key)
                 keys[padded + start + smaller] = key
-        source, target, length = padded, _0, _16
+        source, target, length = padded, _0, _8
         while length < n:
             for start in range(_0, n, length * _2):
                 middle = min(start + length, n)

@@ -19,9 +19,9 @@ _MARK = b"\xef\xbb\xbf"  # which some editors begin a file of UTF-8 with
 
 
 def split_point(buffer: bytes) -> int:
-    """Where the last whole line ends: what follows waits for more.
+    r"""Where the last whole line ends: what follows waits for more.
 
-    >>> split_point(b"1 2:3\\n1 4")
+    >>> split_point(b"1 2:3\n1 4")
     6
     """
     return buffer.rfind(b"\n") + 1
@@ -29,7 +29,7 @@ def split_point(buffer: bytes) -> int:
 
 def count_lines(data: Any) -> int:
     """How many lines there are, the last one perhaps unfinished; in pieces that stay in the processor's cache."""
-    return 1 + sum(np.count_nonzero(data[i : i + 65_536] == 10) for i in range(0, data.size, 65_536))
+    return 1 + sum(int(np.count_nonzero(data[i : i + 65_536] == 10)) for i in range(0, data.size, 65_536))
 
 
 def read_lines(

@@ -19,7 +19,7 @@ from rue._jit import values
 __all__ = ["Text", "as_text", "powers_of_five"]
 
 _0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(i) for i in range(9))
-_9, _10, _13, _19, _22, _31, _32, _56, _63, _64 = (np.uint64(i) for i in (9, 10, 13, 19, 22, 31, 32, 56, 63, 64))
+_9, _10, _13, _19, _31, _32, _56, _63, _64 = (np.uint64(i) for i in (9, 10, 13, 19, 31, 32, 56, 63, 64))
 _16, _24, _40, _48 = (np.uint64(i) for i in (16, 24, 40, 48))
 _LOW = np.uint64(0xFFFFFFFF)
 _ONES = np.uint64(0x0101010101010101)
@@ -134,7 +134,7 @@ class Text(NamedTuple):
             m, count, k = np.uint64(first) - _48, _1, k + _1
         else:
             m, count, k = self.digits(k, _0)
-        e = 0
+        e: Any = 0
         if self.at(k) == 46:
             m, more, k = self.digits(k + _1, m)
             count += more
@@ -158,7 +158,8 @@ class Text(NamedTuple):
         sign = self.at(k)
         if sign == 45 or sign == 43:
             k += _1
-        start, e = k, 0
+        start = k
+        e: Any = 0
         while k < self.size and np.uint8(48) <= self.data[k] <= np.uint8(57):
             if e < 1 << 40:
                 e = e * 10 + np.int64(self.data[k]) - 48

@@ -50,12 +50,14 @@ def _read(text: Any, csr: Any) -> None:
                 break
             place = k
             index, count, k = text.digits(k, _0)
-            if c == 113 and hi == lo and not query:
-                query = text.at(k + _1) == 105 and text.at(k + _2) == 100 and text.at(k + _3) == 58
-                _, count, k = text.digits(k + _4, _0)
-                if query and count > _0 and text.stops(k):
-                    continue
-                count = _0
+            if c == 113 and hi == lo and not query and text.at(k + _1) == 105 and text.at(k + _2) == 100:
+                query = True
+                if text.at(k + _3) == 58:
+                    _, count, k = text.digits(k + _4, _0)
+                    if count > _0 and text.stops(k):
+                        continue
+                code = FEATURE
+                break
             if count == _0 or count > _19 or index > _LAST or text.at(k) != 58:
                 code = FEATURE
                 break
@@ -81,9 +83,9 @@ def _read(text: Any, csr: Any) -> None:
 
 
 class Svmlight:
-    """The svmlight format.
+    r"""The svmlight format.
 
-    >>> chunk = Svmlight().parse(b"+1 3:0.5 7:1 # a comment\\n-1 qid:4 2:.25\\n1 2:nan\\n", 1)
+    >>> chunk = Svmlight().parse(b"+1 3:0.5 7:1 # a comment\n-1 qid:4 2:.25\n1 2:nan\n", 1)
     >>> chunk.block.y, chunk.block.X.indices, chunk.block.X.data
     (array([ 1., -1.]), array([3, 7, 2], dtype=uint32), array([0.5 , 1.  , 0.25]))
     >>> chunk.bad[0].why

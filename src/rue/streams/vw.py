@@ -30,7 +30,11 @@ from rue.streams.numbers import as_text
 __all__ = ["VW"]
 
 LABEL, WEIGHT, BASE, WORDS, TAB, CONTROL, BAR, NAMESPACE, SCALE, VALUE, HUGE, SUM = (np.uint64(i) for i in range(1, 13))
+<<<<<<< HEAD
 _0, _1, _2, _3, _4, _7, _8, _24, _56 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 7, 8, 24, 56))
+=======
+_0, _1, _2, _3, _4, _6, _7, _8, _56 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 6, 7, 8, 56))
+>>>>>>> w-parsers
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _VISIBLE, _COLONS, _BARS = _ONES * np.uint64(33), _ONES * np.uint64(58), _ONES * np.uint64(124)
 _SMALL = _ONES * np.uint64(32)
@@ -65,6 +69,34 @@ class Words(NamedTuple):
                 c = text.at(k)
             self.spans[_2 * n + _1] = k
             n += _1
+
+    def numbers(self, n: Any) -> Any:
+        """Label and weight, of n words that are label, weight and base; and what is wrong with them, and where."""
+        label, weight = math.nan, 1.0
+        for i in range(min(n, _3)):
+            start = self.spans[_2 * i]
+            number, stop, good = self.text.number(start)
+            if not good or stop != self.spans[_2 * i + _1]:
+                return label, weight, LABEL + i, start
+            if i == _0:
+                label = number
+            elif i == _1:
+                weight = number
+            if (i == _1 and number < 0.0) or (i == _2 and number != 0.0):
+                return label, weight, LABEL + i, start
+        return label, weight, DONE if n <= _3 else WORDS, self.spans[_6]
+
+    def namespace(self, k: Any) -> Any:
+        """The namespace at k: its hash, its weight, where its features start, and what is wrong with it."""
+        if self.text.at(k) == 58:
+            return _0, 1.0, k, NAMESPACE
+        seed, k, _ = self.name(k, _0)
+        if self.text.at(k) != 58:
+            return seed, 1.0, k, DONE
+        weight, stop, good = self.text.number(k + _1)
+        if good and self.stops(stop):
+            return seed, weight, stop, DONE
+        return seed, 1.0, k + _1, SCALE
 
     def line_ends(self, k: Any) -> Any:
         """Whether k is at the end of its line."""
@@ -129,50 +161,32 @@ def _read(words: Any, csr: Any, mask: Any, weights: Any, tags: Any, names: Any) 
             k = text.next_line(k)
             continue
         n, k, code = words.head(k)
-        place, row = k, state[ROWS]
-        label, weight = math.nan, 1.0
+        place, row, label, weight = k, state[ROWS], math.nan, 1.0
         tags[row, 0] = tags[row, 1] = 0
         if code == DONE and n > _0 and (spans[_2 * n - _1] == k or text.data[spans[_2 * n - _2]] == 39):
             n -= _1
-            quote = text.data[spans[_2 * n]] == 39
-            tags[row, 0], tags[row, 1] = spans[_2 * n] + np.uint64(quote), spans[_2 * n + _1]
-        if n > _3:
-            code, place = WORDS, spans[_2 * _3]
-        for i in range(min(n, _3)):
-            number, stop, good = text.number(spans[_2 * i])
-            if code == DONE and not (good and stop == spans[_2 * i + _1]):
-                code, place = LABEL + i, spans[_2 * i]
-            if i == _0:
-                label = number
-            elif i == _1:
-                weight = number
-            if code == DONE and ((i == _1 and number < 0.0) or (i == _2 and number != 0.0)):
-                code, place = LABEL + i, spans[_2 * i]
+            quote = np.uint64(text.data[spans[_2 * n]] == 39)
+            tags[row, 0], tags[row, 1] = spans[_2 * n] + quote, spans[_2 * n + _1]
+        if code == DONE:
+            label, weight, code, place = words.numbers(n)
         lo = state[FEATURES]
         hi, ordered, last = lo, True, _0
         while code == DONE and text.at(k) == 124:
             k += _1
-            space, scale, seed, unnamed = k, 1.0, _0, _0
-            if text.at(k) == 58:
-                code, place = NAMESPACE, k
+            space, unnamed = k, _0
+            seed, scale, k, code = words.namespace(k)
+            if code != DONE:
+                place = k
                 break
-            seed, k, _ = words.name(k, _0)
-            if text.at(k) == 58:
-                place = k + _1
-                scale, k, good = text.number(place)
-                if not good or not words.stops(k):
-                    code = SCALE
-                    break
             default = text.at(space) <= 32 or text.at(space) == 124
             while True:
                 c = text.at(k)
                 while c == 32 or c == 9:
                     k += _1
                     c = text.at(k)
-                if c == 124 or words.line_ends(k):
-                    break
-                if c < 32:
-                    code, place = CONTROL, k
+                if c == 124 or c < 32:
+                    if c != 124 and not words.line_ends(k):
+                        code, place = CONTROL, k
                     break
                 place = k
                 slot, k, whole = words.name(k, seed)
@@ -215,13 +229,13 @@ def _read(words: Any, csr: Any, mask: Any, weights: Any, tags: Any, names: Any) 
 
 
 class VW:
-    """Vowpal Wabbit's text format, with 2^bits slots.
+    r"""Vowpal Wabbit's text format, with 2^bits slots.
 
-    >>> chunk = VW(bits=18).parse(b"1 2.0 'first| 3:0.5 7\\n-1 |size:10 width:.25\\n", 1)
+    >>> chunk = VW(bits=18).parse(b"1 2.0 'first| 3:0.5 7\n-1 |size:10 width:.25\n", 1)
     >>> chunk.block.y, chunk.block.weights, chunk.tags
     (array([ 1., -1.]), array([2., 1.]), ('first', ''))
     >>> chunk.block.X.indices, chunk.block.X.data
-    (array([     3,      7, 112435], dtype=uint32), array([0.5, 1. , 2.5]))
+    (array([    3,     7, 49144], dtype=uint32), array([0.5, 1. , 2.5]))
     """
 
     def __init__(self, bits: int = 20) -> None:
