@@ -83,7 +83,8 @@ class Delimited(Text):
         types = {field.name: _read_as(field.type, _hexadecimal(data)) for field in found}
         while True:
             try:
-                return self._read(data, types, self.names)[0].schema
+                self._read(data, types, self.names)
+                return pa.schema([(name, _text_for_bytes(types[name])) for name in self.names])
             except Unreadable as error:
                 types[error.column] = pa.string() if types[error.column] != pa.string() else pa.binary()
 
@@ -160,6 +161,13 @@ def _read_as(found: Any, hexadecimal: bool) -> Any:
     if kind == "timestamp" and found.unit == "s":
         return pa.timestamp("us", found.tz)
     return found if kind in ("boolean", "timestamp", "date", "time") else pa.string()
+
+
+def _text_for_bytes(found: Any) -> Any:
+    """Words that are not UTF-8 do not make a column anything but text: their rows are bad."""
+    import pyarrow as pa
+
+    return pa.string() if pa.types.is_binary(found) else found
 
 
 def _require_text(head: bytes) -> None:
