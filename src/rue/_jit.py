@@ -55,30 +55,9 @@ Vector = Annotated[Any, "vector"]
 C = TypeVar("C")
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 # Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
-<<<<<<< HEAD
-# not these, which go over the whole point or are rarely called, where a call costs nothing and inlining doubles the
-# time to compile.
-_CALLED = frozenset(
-    {
-        "onto",
-        "lowest",
-        "sweep",
-        "farthest",
-        "multiply_out",
-        "forget",
-        "settle",
-        "nearest",
-        "exactly",
-        "times",
-        "ending",
-        "arrange",
-    }
-)
-=======
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
 _CALLED |= {"nearest", "exactly", "times", "ending", "arrange"}
->>>>>>> w-parsers
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.

@@ -181,7 +181,12 @@ def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: threading.
     recent: collections.deque[bytes] = collections.deque()
     kept, rest = 0, b""
     try:
-        skip(file, source, offset)
+        if offset and source.path != "-":
+            skip(file, source, max(0, offset - MIB))
+            recent.append(file.read(min(MIB, offset)))
+            kept = len(recent[0])
+            if kept < min(MIB, offset):
+                raise DataError(f"{source.name} has become shorter than it was.")
         for arrived, last in _arrivals(file, source, stop):
             rest += arrived
             cut = len(rest) if last else rest.rfind(b"\n") + 1

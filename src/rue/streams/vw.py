@@ -30,11 +30,7 @@ from rue.streams.numbers import as_text
 __all__ = ["VW"]
 
 LABEL, WEIGHT, BASE, WORDS, TAB, CONTROL, BAR, NAMESPACE, SCALE, VALUE, HUGE, SUM = (np.uint64(i) for i in range(1, 13))
-<<<<<<< HEAD
-_0, _1, _2, _3, _4, _7, _8, _24, _56 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 7, 8, 24, 56))
-=======
 _0, _1, _2, _3, _4, _6, _7, _8, _56 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 6, 7, 8, 56))
->>>>>>> w-parsers
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _VISIBLE, _COLONS, _BARS = _ONES * np.uint64(33), _ONES * np.uint64(58), _ONES * np.uint64(124)
 _SMALL = _ONES * np.uint64(32)
