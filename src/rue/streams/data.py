@@ -20,6 +20,7 @@ from rue.streams.files import (
     Read,
     Source,
     Spot,
+    Until,
     digest,
     format_of,
     open_bytes,
@@ -134,7 +135,7 @@ class Data:
                 raise DataError(f"{read.name}, line {bad.line}: {bad.why}.")
             yield read.chunk.block
 
-    def _jobs(self, after: Place, labelled: bool, stop: threading.Event) -> Iterator[Job]:
+    def _jobs(self, after: Place, labelled: bool, stop: Until) -> Iterator[Job]:
         for i, source in enumerate(self.sources[after.file :], after.file):
             place = after if i == after.file else Place(i)
             if source.path != "-":
@@ -143,7 +144,7 @@ class Data:
                 self._of_table(source, place, labelled, stop) if self.tabular else self._of_text(source, place, stop)
             )
 
-    def _of_text(self, source: Source, place: Place, stop: threading.Event) -> Iterator[Job]:
+    def _of_text(self, source: Source, place: Place, stop: Until) -> Iterator[Job]:
         parser = self._parser()
         for piece in text_pieces(source, place.offset, place.line, stop):
             asked = (None if self.names.full() else self.names,) if self.format == "vw" else ()
@@ -159,7 +160,7 @@ class Data:
 
         return Svmlight()
 
-    def _of_table(self, source: Source, place: Place, labelled: bool, stop: threading.Event) -> Iterator[Job]:
+    def _of_table(self, source: Source, place: Place, labelled: bool, stop: Until) -> Iterator[Job]:
         from rue.streams.columns import plan
         from rue.streams.tables import Position, open_table
 

@@ -31,6 +31,7 @@ __all__ = [
     "Read",
     "Source",
     "Spot",
+    "Until",
     "digest",
     "format_of",
     "open_bytes",
@@ -174,9 +175,9 @@ class Piece:
         return Piece(self.data[:cut], self.first_line, end, line - 1, self.before)
 
 
-def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: threading.Event | None = None) -> Iterator[Piece]:
+def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: Until | None = None) -> Iterator[Piece]:
     """The lines of a file from a place on, a few MiB at a time; from a pipe as they come."""
-    stop = stop or threading.Event()
+    stop = stop or Until(threading.Event())
     file = open_bytes(source)
     recent: collections.deque[bytes] = collections.deque()
     kept, rest = 0, b""
@@ -222,7 +223,7 @@ def skip(file: IO[bytes], source: Source, offset: int) -> None:
         left -= read
 
 
-def _arrivals(file: IO[bytes], source: Source, stop: threading.Event) -> Iterator[tuple[bytes, bool]]:
+def _arrivals(file: IO[bytes], source: Source, stop: Until) -> Iterator[tuple[bytes, bool]]:
     """Bytes as they come, a piece at most, and whether they are the last; a pipe is not waited for beyond patience."""
     if source.path != "-":
         while not stop.is_set():
@@ -234,7 +235,7 @@ def _arrivals(file: IO[bytes], source: Source, stop: threading.Event) -> Iterato
         yield from _through_pipe(file.fileno(), stop)
 
 
-def _through_pipe(pipe: int, stop: threading.Event) -> Iterator[tuple[bytes, bool]]:
+def _through_pipe(pipe: int, stop: Until) -> Iterator[tuple[bytes, bool]]:
     waiting: list[bytes] = []
     size = 0
     while not stop.is_set():
@@ -273,15 +274,24 @@ Job = tuple[Callable[[], Chunk], str, Spot, Callable[[int], Spot]]
 _END: Any = None
 
 
-def read_ahead(
-    jobs: Callable[[threading.Event], Iterator[Job]], stop: threading.Event, cores: int = 2
-) -> Iterator[Read]:
+class Until:
+    """Says whether to stop: because that was asked for, or because nobody reads on."""
+
+    def __init__(self, asked: threading.Event) -> None:
+        self.asked, self.left = asked, False
+
+    def is_set(self) -> bool:
+        return self.left or self.asked.is_set()
+
+
+def read_ahead(jobs: Callable[[Until], Iterator[Job]], asked: threading.Event, cores: int = 2) -> Iterator[Read]:
     """Parse pieces on several cores while earlier ones are learnt; in order, and only a few ahead.
 
-    `jobs` is called with an event that tells it to stop. It runs in a thread of its own, so that a pipe that stays
+    `jobs` is called with what tells it to stop. It runs in a thread of its own, so that a pipe that stays
     silent holds up nothing that has arrived.
     """
     done: queue.Queue[Any] = queue.Queue(maxsize=2 * cores)
+    stop = Until(asked)
     with ThreadPoolExecutor(cores, thread_name_prefix="rue-parse") as pool:
 
         def submit() -> None:
@@ -308,11 +318,11 @@ def read_ahead(
                 future, name, after, before_line = item
                 yield Read(_result(future), name, after, before_line)
         finally:
-            stop.set()
+            stop.left = True
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _put(done: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
+def _put(done: queue.Queue[Any], item: Any, stop: Until) -> bool:
     while not stop.is_set():
         try:
             done.put(item, timeout=PATIENCE)
