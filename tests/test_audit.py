@@ -239,6 +239,32 @@ def test_a_smaller_ball_is_compared_with_the_bounds_and_a_larger_one_is_not():
     assert all(bound.holds for bound in free.bounds)
 
 
+def test_a_bound_inside_the_interval_is_not_blamed(monkeypatch):
+    """The upper end is what holds; only a lower end above the bound violates it."""
+    X, y, _ = stream(2, rue.Hinge(), rows=20)
+    best = Stored.best
+
+    def loose(*args, **options):
+        found = best(*args, **options)
+        return dataclasses.replace(found, at_least=-math.inf)
+
+    learner = rue.OGD("hinge", "ball:2", "fixed:0.01")
+    tight = require_sound(learner, X, y, None)
+    assert all(bound.observed == tight.regret[1] for bound in tight.bounds)
+    monkeypatch.setattr(Stored, "best", loose)
+    wide = require_sound(learner, X, y, None)
+    assert wide.regret[1] == pytest.approx(min(wide.loss, wide.certificate.alone))
+    assert wide.regret[1] > tight.regret[1]
+
+
+def test_regularised_rounds_have_a_range_only_if_the_point_stays_near():
+    X, y, _ = stream(2, rue.Hinge(), rows=20)
+    near = rue.OGD(rue.Regularised(rue.Hinge(), 3.0), "reals", "fixed:0.3")
+    far = rue.OGD(rue.Regularised(rue.Hinge(), 3.0), "reals", "fixed:0.5")  # it overshoots 0
+    assert len(require_sound(near, X, y, None).risk_bounds) == 2
+    assert not require_sound(far, X, y, None).risk_bounds
+
+
 def test_witnesses_and_curvature_are_checked_too():
     X, y, _ = stream(8, rue.Square(), rows=20)
     run = rue.learn(X, y, learner=rue.OGD("square", "ball:2"), curvature=True)

@@ -21,7 +21,7 @@ from rue.losses import Loss, Square
 from rue.regret.certificate import Certificate
 from rue.regret.curvature import Curvature, open_curvature
 from rue.regret.witnesses import Pool, best_mixture, open_pool, watch
-from rue.rows import DenseRows, SparseRows
+from rue.rows import SparseRows
 from rue.streams import Block
 
 __all__ = ["Evidence", "Largest", "open_evidence"]
@@ -103,7 +103,8 @@ class Evidence:
         """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside."""
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
         if self.pool is not None:
-            self.pool = self.pool.claimed(_occurring(rows))
+            occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
+            self.pool = self.pool.claimed(occurring, rows.shift)
         for _, keeper in self._keepers():
             end = watch(self.loss, keeper, rows, y, weights, predictions, 0)
             if end < len(block):
@@ -206,14 +207,6 @@ class Evidence:
             return best_mixture(constants, pool.inner(S, by), domain.radius)
         values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
         return max((value for value in values if math.isfinite(value)), default=-math.inf)
-
-
-def _occurring(rows: DenseRows | SparseRows) -> Any:
-    """The coordinates that rows may have something in."""
-    if isinstance(rows, DenseRows):
-        return np.arange(int(rows.coordinates()))
-    shift = int(rows.shift)
-    return np.append(rows.indices[rows.indices < rows.width].astype(np.int64) + shift, np.zeros(shift, dtype=np.int64))
 
 
 def open_evidence(

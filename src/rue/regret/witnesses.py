@@ -124,26 +124,26 @@ class Pool(NamedTuple):
         """Room for at least `size` coordinates."""
         return self if size <= self.lines.size else self._replace(lines=_longer(self.lines, size))
 
-    def claimed(self, coordinates: Any) -> Pool:
-        """With a line for each of these coordinates: a wide stream uses few of its features."""
-        new = np.unique(coordinates[self.lines[coordinates] == 0])
-        if not new.size:
+    def claimed(self, indices: Any, shift: Any) -> Pool:
+        """With a line for each feature that occurs: a wide stream uses few of its features."""
+        before = self.places.size
+        places = np.empty(before + min(indices.size, self.lines.size) + 1, dtype=np.int64)
+        places[:before] = self.places
+        after = _claim(self.lines, np.ascontiguousarray(indices, dtype=np.uint32), np.uint64(shift), places, before)
+        if after == before:
             return self
-        places = np.concatenate([self.places, new])
         table, largest = self.table, self.largest
-        self.lines[new] = np.arange(self.places.size + 1, places.size + 1)
-        if places.size >= len(table):
-            room = 2 * places.size
-            table = _longer(table, room)
-            largest = _longer(largest, room) if largest.size else largest
-        return self._replace(table=table, places=places, largest=largest)
+        if after >= len(table):
+            table = _longer(table, 2 * after)
+            largest = _longer(largest, 2 * after) if largest.size else largest
+        return self._replace(table=table, places=places[:after].copy(), largest=largest)
 
     def merged(self, other: Pool) -> Pool:
         """The witnesses of two parts of a stream, each started afresh in its part: what they have proved adds up."""
         if self.radii.tolist() != other.radii.tolist() or self.rates.tolist() != other.rates.tolist():
             raise SettingsError("witnesses at different radii cannot be merged: give both parts the same ones.")
         K, theirs = self.radii.size, slice(1, other.places.size + 1)
-        both = self._replace(lines=self.lines.copy()).grown(other.lines.size).claimed(other.places)
+        both = self._replace(lines=self.lines.copy()).grown(other.lines.size).claimed(other.places, 0)
         at, state, table, largest = both.lines[other.places], self.state.copy(), both.table.copy(), np.empty(0)
         table[at, K:] += other.table[theirs, K:]
         state[[LOSS, A]] += other.state[[LOSS, A]]
@@ -172,12 +172,25 @@ class Pool(NamedTuple):
 
     def inner(self, S: Any, by: Any) -> Any:
         """⟨S_i, S_j⟩ of the witnesses and, last, of the learner's S, which is in units of `by` already."""
-        K = self.radii.size
-        own = self.table[1 : self.places.size + 1, K:] / by[self.places, None]
-        both = np.column_stack([own, S[self.places]])
-        products = both.T @ both
-        products[K, K] = S @ S
-        return products
+        own = self.table[1 : self.places.size + 1, self.radii.size :] / by[self.places, None]
+        both = np.column_stack([own, S[self.places]])  # where no feature occurred S is 0
+        return both.T @ both
+
+
+@kernel
+def _claim(lines: Any, indices: Any, shift: Any, places: Any, count: Any) -> Any:
+    """Number the coordinates that have no line yet, in the order in which they occur; how many have one then."""
+    if shift > _0 and lines[_0] == 0:
+        lines[_0] = count + 1
+        places[count] = 0
+        count += 1
+    for k in range(indices.size):
+        j = indices[k] + shift
+        if j < lines.size and lines[j] == 0:
+            lines[j] = count + 1
+            places[count] = j
+            count += 1
+    return count
 
 
 def _longer(array: Any, size: int) -> Any:
