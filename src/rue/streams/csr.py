@@ -38,7 +38,7 @@ class Csr(NamedTuple):
     def arrange(self, lo: Any, hi: Any) -> Any:
         """Sort the features lo:hi by index, equal ones as they came: where an index occurs again, hi if none does.
 
-        The keys, index above place, are put in order sixteen by sixteen, by counting for each the smaller ones, and
+        The keys, index above place, are put in order eight by eight, by counting for each the smaller ones, and
         then merged: neither has branches that depend on them.
         """
         n, keys = hi - lo, self.keys
@@ -126,6 +126,6 @@ def open_csr(rows: int, features: int) -> Csr:
         np.empty(features),
         np.empty(rows),
         np.empty(rows, dtype=np.int64),
-        np.empty(2 * (features + 16), dtype=np.uint64),
+        np.empty(2 * (features + 8), dtype=np.uint64),
         np.empty(features),
     )
