@@ -481,6 +481,13 @@ def test_nulls_with_bytes_of_their_own_say_nothing():
     assert rows_of(found)[0] == [list(slow_row(columns, {"c": word}).items()) for word in ("a", None, "b")]
 
 
+def test_slices_of_text_are_read_from_where_they_start():
+    words = pa.array(["zero", "one", "two", "three"])
+    for column in (words, words.cast(pa.large_string()), words.dictionary_encode()):
+        columns, found = chunks(pa.table({"c": column}).slice(1, 2))
+        assert rows_of(found)[0] == [list(slow_row(columns, {"c": word}).items()) for word in ("one", "two")]
+
+
 # Labels and weights.
 
 
@@ -491,7 +498,7 @@ def test_labels_as_found():
     assert parts("a,y\n1,1\n2,2\n", target="y", category=["y"])[1] == ["1", "2"]
     _, found = text("a,y\n1,ham\n2,spam\n", target="y")
     assert Labels.of(found[0][1].block.y).negative == "ham"
-    _, found = text("a,y\n1,0\n2,-0\n", target="y")
+    _, found = text("a,y\n1,0.5\n2,-0.0\n", target="y")
     assert not np.signbit(found[0][1].block.y).any()
 
 
@@ -636,6 +643,14 @@ def test_a_quote_that_stays_open_is_not_waited_for_for_ever(monkeypatch):
         list(open_table(io.BytesIO(b"a,b\n1,2\n" + b"1" * 5000), "csv", block=500).pieces())
 
 
+def test_a_quote_inside_a_field_is_a_letter():
+    columns = Columns((("p", "category"), ("q", "category")))
+    rows, _, _, lines, bad = parts('p,q\n5" disk,x\n6" disk,"y"\n"7",z"z\n8,9\n', columns=columns, block=12)
+    wanted = [('5" disk', "x"), ('6" disk', "y"), ("7", 'z"z'), ("8", "9")]
+    assert rows == [list(slow_row(columns, dict(zip("pq", row, strict=True))).items()) for row in wanted]
+    assert (lines, bad) == ([2, 3, 4, 5], [])
+
+
 def test_text_that_is_not_utf8():
     data = b"a,y\nplain,1\n" + b"caf\xe9,1\n" + "café,0\n".encode()
     _, _, _, lines, bad = parts(data, target="y")
@@ -732,6 +747,13 @@ def test_scan_agrees_with_the_csv_module():
         data = np.frombuffer(out.getvalue().encode(), np.uint8)
         count, total, complete, inside = scan(data, np.uint8(ord(",")), True, starts, lines)
         assert (count, total, complete, inside) == (4, out.getvalue().count("\n"), data.size, False)
+
+
+def test_scan_leaves_out_empty_lines():
+    data = np.frombuffer(b'\n1,"a\n"\r\n\r\n\n2,\n\n3', np.uint8)
+    starts, lines = np.empty(3, np.int64), np.empty(3, np.int64)
+    assert scan(data, np.uint8(ord(",")), True, starts, lines) == (3, 8, data.size - 1, False)
+    assert (starts.tolist(), lines.tolist()) == ([1, 12, 16], [1, 5, 7])
 
 
 # JSON lines.
