@@ -214,7 +214,7 @@ class Running:
                 "file": self.spot.place.file,
                 "offset": self.spot.place.offset,
                 "line": self.spot.place.line,
-                "heads": self.data.head(),
+                "heads": self.data.heads(self.spot.place),
                 "tail": self.spot.tail(),
                 "predictions": None if self.predictions is None else self.predictions.length(),
             }

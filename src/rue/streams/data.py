@@ -201,15 +201,16 @@ class Data:
             data = file.read(min(MIB, place.offset))
         return digest(data) if len(data) == min(MIB, place.offset) else "shorter"
 
-    def head(self) -> list[str]:
-        """A digest of the first MiB of each file."""
+    def heads(self, place: Place) -> list[str]:
+        """A digest of the first MiB of each file, as far as it lies before a place."""
         found = []
-        for source in self.sources:
+        for i, source in enumerate(self.sources[: place.file + 1]):
             if source.path == "-":
                 found.append("")
                 continue
+            most = MIB if i < place.file or self.format in ("parquet", "ipc") else min(MIB, place.offset)
             with open_bytes(source) as file:
-                found.append(digest(file.read(MIB)))
+                found.append(digest(file.read(most)))
         return found
 
 

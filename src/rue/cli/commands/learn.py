@@ -182,5 +182,5 @@ def _require_same(path: str, at: dict[str, Any], stream: Data) -> None:
     if "-" in stream.paths:
         return
     place = Place(int(at["file"]), int(at["offset"]), int(at["line"]))
-    if stream.head() != list(at["heads"]) or stream.tail_before(place) != at["tail"]:
+    if stream.heads(place) != list(at["heads"]) or stream.tail_before(place) != at["tail"]:
         raise DataError(f"{path} stopped in other data: what comes before that place has changed since; learn afresh.")
