@@ -725,7 +725,9 @@ def test_whatever_the_csv_module_writes_is_read(rows, block, end, quoting):
     assert found[3] == lines
 
 
-@settings(max_examples=many(60, 3000))
+@settings(max_examples=many(150, 5000))
+@example(data="1\r1\n\n", block=1)
+@example(data="1,1\r2,2\n\r\r\n3,3\n", block=5)
 @given(data=st.text(st.sampled_from('a1,"\n\r.'), max_size=60), block=st.integers(1, 30))
 def test_garbage_is_read_the_same_in_pieces_of_any_size_and_every_line_is_accounted_for(data, block):
     columns = Columns((("p", "number"), ("q", "category")))
@@ -793,6 +795,14 @@ def test_json_lines_with_every_trap(block):
     assert why[5] == "no label"
     assert why[7] == '{"c": 1} is not a number'
     assert "is not JSON" in why[8]
+
+
+def test_two_objects_in_a_line_are_not_hidden_by_an_empty_line():
+    for gap in ("", " ", "\r"):
+        data = '{"a": 1}\n{"a": 2}' + gap + '{"a": 3}\n  \n{"a": 4, "b": "}{"}\n'
+        rows, _, _, lines, bad = parts(data, fmt="jsonl", columns=Columns((("a", "number"),)))
+        assert (rows, lines) == ([[(0, 1.0)], [(0, 4.0)]], [1, 4])
+        assert [row[1] for row in bad] == [2]
 
 
 def test_json_lines_in_latin_1_are_bad_rows():

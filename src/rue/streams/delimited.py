@@ -142,6 +142,30 @@ class Delimited(Text):
         value = "this" if where[2] is None else shortened(where[2])
         return Unreadable(name, f"{value} is not {WORDS.get(kind, 'a ' + kind)}")
 
+    def doubtful(self, data: bytes) -> bool:
+        return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+    def misfits(self, records: list[bytes], columns: Columns) -> dict[int, tuple[str, str]]:
+        import pyarrow as pa
+
+        here = set(self.names)
+        numbers = [name for name in columns.used if name in here and columns.kind(name) == "number"]
+        if not numbers or not records or any(map(self.doubtful, records)):
+            return {}
+        try:
+            table, misshapen = self._read(b"".join(records), {name: pa.string() for name in numbers}, numbers)
+        except Unreadable:
+            return {}
+        wrong = {place for place, _ in misshapen}
+        places = [place for place in range(len(records)) if place not in wrong]
+        unfit: dict[int, tuple[str, str]] = {}
+        if table.num_rows == len(places):
+            for name in numbers:
+                for place, value in zip(places, table.column(name).to_pylist(), strict=True):
+                    if not _numeric(value):
+                        unfit.setdefault(place, (name, f"{shortened(value)} is not a number"))
+        return unfit
+
     def complaint(self, record: bytes, columns: Columns, error: Unreadable) -> tuple[str, str]:
         return error.column, error.why
 

@@ -9,6 +9,7 @@ does not fit makes its row a bad one.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from rue.errors import DataError
@@ -18,6 +19,9 @@ from rue.streams.scanning import Text, Unreadable
 from rue.streams.tables import Position
 
 __all__ = ["JsonLines"]
+
+_TWO = re.compile(rb"\}[ \t\r]*\{")
+"""Where a second object may begin in a line."""
 
 
 class JsonLines(Text):
@@ -73,23 +77,35 @@ class JsonLines(Text):
         usual = {"boolean": pa.bool_(), "timestamp": pa.timestamp("us"), "date": pa.date32()}
         return usual.get(kind, pa.time64("us"))
 
+    def doubtful(self, data: bytes) -> bool:
+        return _TWO.search(data) is not None
+
+    def misfits(self, records: list[bytes], columns: Columns) -> dict[int, tuple[str, str]]:
+        faults = ((place, self._fault(record, columns)) for place, record in enumerate(records) if record.strip())
+        return {place: fault for place, fault in faults if fault is not None}
+
     def complaint(self, record: bytes, columns: Columns, error: Unreadable) -> tuple[str, str]:
-        text = record.decode("utf-8", "replace").strip()
+        shown = shortened(record.decode("utf-8", "replace").strip())
+        return self._fault(record, columns) or ("", f"{shown} cannot be read: {error.why}")
+
+    def _fault(self, record: bytes, columns: Columns) -> tuple[str, str] | None:
+        """The column and what is wrong with a record, or None."""
         try:
-            record.decode()
-            found = json.loads(text)
+            text = record.decode().strip()
         except UnicodeDecodeError:
-            return "", f"{shortened(text)} is not text in UTF-8"
+            return "", f"{shortened(record.decode('utf-8', 'replace').strip())} is not text in UTF-8"
+        try:
+            found = json.loads(text)
         except (ValueError, RecursionError):
             return "", f"{shortened(text)} is not JSON"
         if not isinstance(found, dict):
             return "", f"{shortened(text)} is not an object"
         for name in columns.used:
-            value, kind = found.get(name), columns.kind(name)
-            if value is not None and not _fits(value, self._type(name, kind)):
+            value = found.get(name)
+            if value is not None and not _fits(value, self._type(name, columns.kind(name))):
                 shown = shortened(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:40]
-                return name, f"{shown} is not {_article(kind)}"
-        return "", f"{shortened(text)} cannot be read: {error.why}"
+                return name, f"{shown} is not {_article(columns.kind(name))}"
+        return None
 
 
 def _article(kind: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -96,6 +97,14 @@ class Text(abc.ABC):
     def complaint(self, record: bytes, columns: Columns, error: Unreadable) -> tuple[str, str]:
         """The column and what is wrong with a record that cannot be read."""
 
+    @abc.abstractmethod
+    def misfits(self, records: list[bytes], columns: Columns) -> dict[int, tuple[str, str]]:
+        """Which records have a value that does not fit, as far as that can be told quickly: the column and why."""
+
+    @abc.abstractmethod
+    def doubtful(self, data: bytes) -> bool:
+        """Whether a record may be read as several rows, so that counting rows does not tell which is which."""
+
     # From bytes to pieces.
 
     def fill(self) -> bool:
@@ -178,35 +187,50 @@ class Text(abc.ABC):
     def records(self, piece: Piece, columns: Columns) -> tuple[Any, Any, list[BadRow]]:
         """The table, the lines of its rows, and the records that are not in it."""
         data, line, count = piece.data, piece.start.line + 1, piece.end.line - piece.start.line
-        if not self.quoted(data):
-            try:
-                table, misshapen = self.read(data, columns)
-            except Unreadable:
-                pass
-            else:
-                if table.num_rows + len(misshapen) == count:
-                    lines = np.arange(line, line + count, dtype=np.int64)
-                    places = [place for place, _ in misshapen]
-                    bad = [BadRow(0, line + place, "", why) for place, why in misshapen]
-                    return table, np.delete(lines, places) if places else lines, bad
+        clear = not self.doubtful(data)
+        if clear and not self.quoted(data):
+            found = self.together(data, np.arange(line, line + count, dtype=np.int64), columns)
+            if found is not None:
+                return found
         (count, _, _, inside), starts, lines = self.scanned(data, count)
         starts, lines = np.append(starts[:count], len(data)), lines[:count] + line
-        return self.sifted(data, starts, lines, inside, columns)
+        found = self.together(data, lines, columns) if clear and not inside else None
+        return found or self.sifted(data, starts, lines, inside, columns)
 
-    def sifted(self, data: bytes, starts: Any, lines: Any, inside: bool, columns: Columns) -> tuple[Any, Any, Any]:
+    def together(self, data: bytes, lines: Any, columns: Columns) -> tuple[Any, Any, list[BadRow]] | None:
+        """All records at once; None if that fails or they are not as many as the lines."""
+        try:
+            table, misshapen = self.read(data, columns)
+        except Unreadable:
+            return None
+        if table.num_rows + len(misshapen) != len(lines):
+            return None
+        bad = [BadRow(0, int(lines[place]), "", why) for place, why in misshapen]
+        return table, np.delete(lines, [place for place, _ in misshapen]) if bad else lines, bad
+
+    def sifted(
+        self, data: bytes, starts: Any, lines: Any, inside: bool, columns: Columns
+    ) -> tuple[Any, Any, list[BadRow]]:
         """The records that can be read, found by halving those that cannot be read together."""
         import pyarrow as pa
 
-        count = len(lines)
+        records = [data[lo:hi] for lo, hi in itertools.pairwise(starts.tolist())]
         bad: list[BadRow] = []
         if inside:
-            count -= 1
-            bad.append(BadRow(0, int(lines[count]), "", "a quote is opened and never closed"))
-        keep = np.ones(count, dtype=np.bool_)
-        tables, todo = [], [(0, count)] if count else []
+            records.pop()
+            bad.append(BadRow(0, int(lines[-1]), "", "a quote is opened and never closed"))
+            lines = lines[:-1]
+        unfit = self.misfits(records, columns)
+        bad += [BadRow(0, int(lines[place]), *reason) for place, reason in unfit.items()]
+        records = [record for place, record in enumerate(records) if place not in unfit]
+        lines = np.delete(lines, list(unfit))
+        keep = np.ones(len(records), dtype=np.bool_)
+        alone = [place for place, record in enumerate(records) if self.doubtful(record)] if self.doubtful(data) else []
+        cuts = sorted({0, len(records), *alone, *(place + 1 for place in alone)})
+        tables, todo = [], list(itertools.pairwise(cuts))[::-1]
         while todo:
             lo, hi = todo.pop()
-            part = data[starts[lo] : starts[hi]]
+            part = b"".join(records[lo:hi])
             try:
                 table, misshapen = self.read(part, columns)
                 if table.num_rows + len(misshapen) != hi - lo:
@@ -224,4 +248,4 @@ class Text(abc.ABC):
                     keep[lo + place] = False
                     bad.append(BadRow(0, int(lines[lo + place]), "", why))
         table = pa.concat_tables(tables) if tables else self.read(b"", columns)[0]
-        return table, lines[:count][keep], bad
+        return table, lines[keep], bad
