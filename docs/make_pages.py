@@ -47,7 +47,7 @@ def reference() -> str:
         parts += [f"| `{_signature(name)}` | {_value(name) or sentence(getattr(rue, name))} |" for name in here]
         parts.append("")
     parts += ["## Specs", "", "Wherever an object is wanted, a string will do.", "", "| kind | names |", "|---|---|"]
-    for kind in ("learner", "loss", "domain", "step", "average"):
+    for kind in ("learner", "loss", "domain", "step", "average", "opponent"):
         parts.append(f"| {kind} | {', '.join(f'`{name}`' for name in sorted(registered(kind)))} |")
     return "\n".join(parts) + "\n"
 

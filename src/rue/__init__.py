@@ -67,6 +67,7 @@ from rue.losses import (
     SquaredHinge,
     ZeroOne,
 )
+from rue.model_file import Model, load, save
 from rue.plots import plot_certificate, plot_mistakes, plot_regret, plot_risk
 from rue.proofs import Proof, Theorem, theorems
 from rue.registry import make, names
@@ -97,8 +98,7 @@ from rue.regret import (
 )
 from rue.steps import Adaptive, Fixed, Horizon, Sequence, Sqrt, Step, Strong, Theory
 from rue.streams import Block, Labels, census
-
-__version__ = "0.1.0"
+from rue.version import __version__
 
 __all__ = [
     "OGD",
@@ -150,6 +150,7 @@ __all__ = [
     "MarginAdversary",
     "MarginLoss",
     "Mixed",
+    "Model",
     "Move",
     "NumberGuessing",
     "Opponent",
@@ -192,6 +193,7 @@ __all__ = [
     "checks",
     "hindsight_path",
     "learn",
+    "load",
     "loss_range",
     "make",
     "mix",
@@ -209,6 +211,7 @@ __all__ = [
     "risk_in_expectation",
     "risk_of_ogd",
     "risk_of_svm",
+    "save",
     "separable_bound",
     "theorems",
     "trace",

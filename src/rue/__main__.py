@@ -2,7 +2,7 @@
 
 from rue.cli.app import main
 
-__all__ = ["main"]
+__all__ = ()
 
 if __name__ == "__main__":
     main()

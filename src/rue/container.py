@@ -19,6 +19,7 @@ import numpy as np
 
 from rue.errors import DataError, SettingsError
 from rue.settings import read_json, write_json
+from rue.version import __version__
 
 __all__ = ["FORMAT", "read_container", "write_container"]
 
@@ -144,8 +145,6 @@ def _require_header(path: str | os.PathLike[str]) -> None:
 
 
 def _require_format(head: Any) -> None:
-    from rue import __version__
-
     found = head.get("format") if isinstance(head, dict) else None
     if type(found) is not int:
         raise DataError("it does not say which format it has")

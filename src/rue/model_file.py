@@ -42,6 +42,7 @@ from rue.regret.evidence import Evidence, Largest
 from rue.regret.witnesses import Pool
 from rue.settings import from_json, plain_json, read_json, rebuilt, write_json
 from rue.streams import Labels
+from rue.version import __version__
 
 __all__ = ["MOST_NAMES", "Model", "history_entry", "load", "load_model", "save", "save_model"]
 
@@ -92,16 +93,12 @@ def load(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
 
 def history_entry(examples: int, data: Iterable[str] = ()) -> dict[str, Any]:
     """A line of a model's history, dated now."""
-    from rue import __version__
-
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {"data": list(data), "examples": examples, "date": now, "rue": __version__}
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model; the file that was there stays if anything goes wrong."""
-    from rue import __version__
-
     arrays: dict[str, Any] = {}
     head = {
         "format": FORMAT,

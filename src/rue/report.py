@@ -13,6 +13,7 @@ from rue.learning import certificate_of
 from rue.passes import Pass
 from rue.regret.certificate import Certificate
 from rue.regret.statement import Bound
+from rue.version import __version__
 
 __all__ = ["certificate_report", "certified", "page", "report"]
 
@@ -33,8 +34,6 @@ def report(
     total: float = 0.0,
 ) -> dict[str, Any]:
     """The report of a pass; numbers that do not exist are None."""
-    from rue import __version__
-
     learner, evidence = going.learner, going.evidence
     known = learner is not None and evidence is not None
     sums = evidence.ledger.sums if evidence is not None else np.zeros(5)
@@ -79,8 +78,6 @@ def report(
 
 def certificate_report(certificate: Certificate, examples: int, skipped: int, mass: float, loss: str) -> dict[str, Any]:
     """The report of a model that was only certified."""
-    from rue import __version__
-
     return {
         "rue": __version__,
         "examples": examples,

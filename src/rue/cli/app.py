@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rue.errors import RueError, SettingsError
+from rue.version import __version__
 
 __all__ = ["app", "main"]
 
@@ -26,8 +27,6 @@ _USAGE: Any = typer.BadParameter.__mro__[2]  # ClickException, of whichever clic
 
 def _version(asked: bool) -> None:
     if asked:
-        from rue import __version__
-
         typer.echo(f"rue {__version__}")
         raise typer.Exit()
 

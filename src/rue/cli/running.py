@@ -63,6 +63,8 @@ class Predictions:
                 self.file = open(self.part, "w", encoding="ascii")  # noqa: SIM115
                 self.file.write("prediction\n")
             else:
+                if not self.part.exists() and self.path.exists():  # killed between the last step and the end
+                    os.replace(self.path, self.part)
                 if not self.part.exists() or self.part.stat().st_size < keep:
                     raise DataError(f"{self.part} is not what the checkpoint left: it must hold {keep:,} bytes.")
                 os.truncate(self.part, keep)
