@@ -143,7 +143,7 @@ def test_killed_and_resumed_is_uninterrupted(tmp_path):
     wanted = read(tmp_path / "r.json"), (tmp_path / "p.csv").read_bytes(), load_model(tmp_path / "m.rue")
     lot = random.Random(0)
     kills = finished = 0
-    while kills < many(6, 200):
+    while kills < many(15, 200):
         for name in ("p.csv", "p.csv.part", "r.json", "m.rue", "c.rue"):
             (tmp_path / name).unlink(missing_ok=True)
         while True:

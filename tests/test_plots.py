@@ -352,7 +352,7 @@ def test_games_without_a_closed_form():
     game = rue.play(rue.OGD("hinge", "ball:5"), rue.Stochastic(d=3), 200)
     _t, R = drawn(rue.plot_regret(game), "regret, at least")
     low, high = game.regret_interval
-    assert low - 1e-6 <= R[-1] <= high + 1e-6
+    assert low - 1e-3 * abs(low) <= R[-1] <= high + 1e-6  # a point nearly as good as the best
 
     class Distances(rue.Opponent):
         d, lipschitz = 2, 1.0
