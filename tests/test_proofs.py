@@ -194,7 +194,7 @@ def test_every_theorem_is_put_to_the_test():
 
 @pytest.mark.parametrize(
     ("name", "where", "wrong"),
-    [(name, *pair) for name, pairs in WRONG.items() for pair in pairs],
+    [(name, *pair) for name, pairs in WRONG.items() for pair in pairs[: many(1, len(pairs))]],
     ids=lambda value: value if isinstance(value, str) else "wrong",
 )
 def test_it_could_fail(name, where, wrong, monkeypatch):
