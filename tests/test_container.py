@@ -735,8 +735,7 @@ def test_sums_that_cannot_be_negative(files, tmp_path, bad):
 
 def test_arrays_that_fit_the_settings_but_not_each_other(files, tmp_path):
     def witnesses(head, arrays):
-        head["evidence"]["pool"][2] = 2
-        arrays["pool.largest"] = arrays["pool.largest"][:2]
+        head["evidence"]["pool"][1] = head["evidence"]["pool"][0] + 1
 
     def curvature(head, arrays):
         head["evidence"]["curvature"] = 5000
@@ -745,7 +744,7 @@ def test_arrays_that_fit_the_settings_but_not_each_other(files, tmp_path):
         arrays.update({"curvature.moment": np.empty(0), "curvature.moment.rows": empty})
 
     def none(head, arrays):
-        head["evidence"]["pool"][1] = 0
+        head["evidence"]["pool"][2] = 0
         arrays.update(
             {name: arrays[name][..., :0] for name in ("pool.table", "pool.state", "pool.radii", "pool.rates")}
         )

@@ -258,7 +258,7 @@ def _evidence_read(reader: _Reader, head: Any, known: Iterable[type]) -> Evidenc
         largest = Largest(np.zeros(_rows(head["largest"], 1)))
         reader.fill("evidence.largest", largest.magnitudes)
     if head["pool"] is not None:
-        pool = _pool_read(reader, *_typed(head["pool"], list))
+        pool = _pool_read(reader, ledger.S.size, *_typed(head["pool"], list))
     if head["curvature"] is not None:
         n = _count(head["curvature"], WIDEST)
         if not isinstance(loss, Square):
@@ -269,10 +269,10 @@ def _evidence_read(reader: _Reader, head: Any, known: Iterable[type]) -> Evidenc
     return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty)
 
 
-def _pool_read(reader: _Reader, size: Any, used: Any, many: Any, scaled: Any) -> Pool:
+def _pool_read(reader: _Reader, most: int, size: Any, used: Any, many: Any, scaled: Any) -> Pool:
     K = _count(many, 2**16)
     size, used = _rows(size, 1), _rows(used, 2 * K)
-    if K == 0 or used > size or not isinstance(scaled, bool):
+    if K == 0 or size > max(most, 1) or used > size or not isinstance(scaled, bool):
         raise DataError("its witnesses do not fit together")
     read = {
         "table": np.zeros((used + 1, 2 * K)),
