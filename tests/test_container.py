@@ -105,7 +105,7 @@ def refused_or_usable(path, also_use=True):
         assert "\n" not in sentence
         assert len(sentence) < 600
         model = None
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 10.0
     if model is not None and also_use:
         with warnings.catch_warnings():  # sums of random bits overflow
             warnings.simplefilter("ignore")

@@ -611,6 +611,8 @@ def test_learn_keeps_true_accounts(name, stream, weights):
     assert_close(run.risk, c @ value(p, y) / c.sum(), 1e-9)
     wrong = np.count_nonzero((y * p <= 0) & (c > 0))
     assert run.mistakes == (wrong if case.task == "sign" else None)
+    if run.evidence.lambda_ > 0.0:  # D2, which test_certificates has
+        return
 
     A, S = ref.certificate(full, y, c, p, slope)
     size = c @ np.abs([slope(a, b) * a for a, b in zip(p, y, strict=True)])

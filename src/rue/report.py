@@ -67,9 +67,14 @@ def report(
         said["audit"] = {
             "comparator_loss": list(map(_number, audit.comparator_loss)),
             "regret": list(map(_number, audit.regret)),
-            "passed": audit.passed,
+            "passed": bool(audit.passed),
             "checks": [
-                {"name": check.name, "left": check.left, "right": check.right, "holds": check.holds}
+                {
+                    "name": check.name,
+                    "left": _number(check.left),
+                    "right": _number(check.right),
+                    "holds": bool(check.holds),
+                }
                 for check in audit.checks
             ],
         }
@@ -133,7 +138,7 @@ def _bound(bound: Bound) -> dict[str, Any]:
         "theorem": bound.theorem,
         "form": bound.form,
         "value": _number(bound.value),
-        "holds": bound.holds,
+        "holds": None if bound.holds is None else bool(bound.holds),
         "assumptions": [
             {
                 "name": assumption.name,
