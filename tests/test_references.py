@@ -618,7 +618,7 @@ def test_learn_keeps_true_accounts(name, stream, weights):
     size = c @ np.abs([slope(a, b) * a for a, b in zip(p, y, strict=True)])
     regrets = []
     for against, (domain, support) in AGAINST.items():
-        made = run.certificate(domain=domain(d))
+        made = run.certificate(domain=domain(d), units="raw")
         D1 = A + support(d)(-S)
         np.testing.assert_allclose(made.alone, D1, rtol=1e-9, atol=1e-10 * size)
         np.testing.assert_allclose(made.slope_times_prediction, A, rtol=1e-9, atol=1e-10 * size)
@@ -630,13 +630,13 @@ def test_learn_keeps_true_accounts(name, stream, weights):
         assert again == made
         if against in ("ball", "shifted", "box", "simplex", "l1-ball"):
             regrets.append((domain(d), made.regret_at_most))
-    at_radius = run.certificate(radius=3)
-    assert at_radius == run.certificate(domain=rue.Ball(3))
+    at_radius = run.certificate(radius=3, units="raw")
+    assert at_radius == run.certificate(domain=rue.Ball(3), units="raw")
     assert at_radius == rue.certify(rows, y, run.predictions, loss=loss, radius=3, weights=given, intercept=intercept)
     if run.learner.domain.bounded:
         assert run.certificate() == run.certificate(domain=run.learner.domain)
     else:
-        assert run.certificate().radius == np.linalg.norm(run.learner.point)
+        assert run.certificate(units="raw").radius == np.linalg.norm(run.learner.point)
 
     rng = np.random.default_rng(4)
     for K, regret in regrets:  # and it is true: no model of the set does better
