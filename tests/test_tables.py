@@ -10,7 +10,6 @@ import math
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -30,8 +29,6 @@ from rue.streams.scanning import scan
 from rue.streams.tables import Position, open_table
 
 DATA = ROOT.parent / "shared" / "data"
-if not DATA.exists():
-    DATA = Path("/work/shared/data")
 WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 

@@ -14,7 +14,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
@@ -316,7 +316,7 @@ def read_ahead(jobs: Callable[[Until], Iterator[Job]], asked: threading.Event, c
                 if isinstance(item, BaseException):
                     raise item
                 future, name, after, before_line = item
-                yield Read(_result(future), name, after, before_line)
+                yield Read(future.result(), name, after, before_line)
         finally:
             stop.left = True
             pool.shutdown(wait=False, cancel_futures=True)
@@ -330,7 +330,3 @@ def _put(done: queue.Queue[Any], item: Any, stop: Until) -> bool:
         except queue.Full:
             continue
     return False
-
-
-def _result(future: Future[Chunk]) -> Chunk:
-    return future.result()
