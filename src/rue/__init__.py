@@ -44,6 +44,7 @@ from rue.learners import (
     ByTime,
     FollowTheLeader,
     Learner,
+    Mixture,
     Perceptron,
     Uniform,
 )
@@ -150,6 +151,7 @@ __all__ = [
     "MarginAdversary",
     "MarginLoss",
     "Mixed",
+    "Mixture",
     "Model",
     "Move",
     "NumberGuessing",

@@ -19,6 +19,7 @@ import inspect
 import math
 import operator
 import re
+import struct
 import typing
 from collections.abc import Callable
 from types import FunctionType
@@ -36,12 +37,18 @@ from rue._cache import DiskCache
 from rue.errors import SettingsError
 
 __all__ = [
+    "LANES",
     "Kernel",
     "Strided",
     "Vector",
+    "bits",
+    "collect_lanes",
     "fetch",
     "foreign",
+    "from_bits",
+    "inline",
     "kernel",
+    "move_lanes",
     "parameter",
     "plain",
     "require_parameter",
@@ -53,11 +60,24 @@ Vector = Annotated[Any, "vector"]
 """A field that holds numbers: whatever is given becomes a read-only float64 array."""
 
 C = TypeVar("C")
+F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 # Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
 _CALLED |= {"nearest", "exactly", "times", "ending", "arrange"}
+_CALLED |= {
+    "foretell",
+    "measure",
+    "advance",
+    "multiply",
+    "turn",
+    "mixed",
+    "charge",
+    "sense",
+    "choose_steps",
+    "play_round",
+}
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.
@@ -282,7 +302,136 @@ def _fetch(array: Any, k: Any) -> Any:
     return implementation
 
 
+def bits(x: float) -> int:
+    """The 64 bits of a float, as a whole number."""
+    found: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    return found
+
+
+def from_bits(n: int) -> float:
+    """The float that has these bits; more than 64 are cut off on the left."""
+    n &= 2**64 - 1
+    return np.float64(struct.unpack("<d", struct.pack("<Q", n))[0])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits(_: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return numba.types.int64(numba.types.float64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _from_bits(_: Any, n: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return numba.types.float64(numba.types.int64), generate
+
+
+@overload(bits, strict=False, jit_options={**_OPTIONS, "forceinline": True})  # type: ignore[untyped-decorator]
+def _bits_of(x: Any) -> Any:
+    return lambda x: _bits(x)
+
+
+@overload(from_bits, strict=False, jit_options={**_OPTIONS, "forceinline": True})  # type: ignore[untyped-decorator]
+def _float_of(n: Any) -> Any:
+    return lambda n: _from_bits(n)
+
+
+LANES = 4
+"""How many numbers `collect_lanes` and `move_lanes` work on at once."""
+
+
+def collect_lanes(sums: Any, at: Any, table: Any, place: Any, x: Any) -> None:
+    """sums[at + i] += x·table[place + i] for i < LANES, `table` (contiguous, float32 or 64) counted as if it were flat.
+
+    In vector instructions, which Numba's loops become only where it can prove that the arrays are not one.
+    """
+    flat = table.reshape(-1)
+    for i in range(LANES):
+        sums[int(at) + i] += np.float64(flat[int(place) + i]) * x
+
+
+def move_lanes(table: Any, place: Any, steps: Any, at: Any, f: Any) -> None:
+    """table[place + i] −= f·steps[at + i] for i < LANES, rounded to what the table holds."""
+    flat = table.reshape(-1)
+    for i in range(LANES):
+        flat[int(place) + i] = np.float64(flat[int(place) + i]) - steps[int(at) + i] * f
+
+
+def _lanes(context: Any, builder: Any, kind: Any, array: Any, k: Any) -> Any:
+    """A pointer to LANES numbers of an array."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [k]), ir.VectorType(data.type.pointee, LANES).as_pointer())
+
+
+def _all_lanes(builder: Any, x: Any) -> Any:
+    """A vector with x in each lane."""
+    whole = ir.IntType(32)
+    one = builder.insert_element(ir.Constant(ir.VectorType(x.type, LANES), ir.Undefined), x, ir.Constant(whole, 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(whole, LANES), [0] * LANES))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _collect_lanes(_: Any, sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        doubles = ir.VectorType(ir.DoubleType(), LANES)
+        into = _lanes(context, builder, signature.args[0], args[0], args[1])
+        weights = builder.load(_lanes(context, builder, signature.args[2], args[2], args[3]), align=4)
+        if signature.args[2].dtype != numba.types.float64:
+            weights = builder.fpext(weights, doubles)
+        product = builder.fmul(weights, _all_lanes(builder, args[4]))
+        builder.store(builder.fadd(builder.load(into, align=8), product), into, align=8)
+        return context.get_dummy_value()
+
+    return numba.types.void(sums, at, table, place, x), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _move_lanes(_: Any, table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        doubles = ir.VectorType(ir.DoubleType(), LANES)
+        into = _lanes(context, builder, signature.args[0], args[0], args[1])
+        step = builder.load(_lanes(context, builder, signature.args[2], args[2], args[3]), align=8)
+        before, single = builder.load(into, align=4), signature.args[0].dtype != numba.types.float64
+        if single:
+            before = builder.fpext(before, doubles)
+        after = builder.fsub(before, builder.fmul(step, _all_lanes(builder, args[4])))
+        if single:
+            after = builder.fptrunc(after, ir.VectorType(ir.FloatType(), LANES))
+        builder.store(after, into, align=4)
+        return context.get_dummy_value()
+
+    return numba.types.void(table, place, steps, at, f), generate
+
+
+@overload(collect_lanes, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+def _collecting(sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
+    return lambda sums, at, table, place, x: _collect_lanes(sums, at, table, place, x)
+
+
+@overload(move_lanes, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+def _moving(table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
+    return lambda table, place, steps, at, f: _move_lanes(table, place, steps, at, f)
+
+
 # Kernels.
+
+
+def inline(function: F) -> F:
+    """A plain function that kernels may call, and that is inlined where they do."""
+    overload(function, strict=False, jit_options={**_OPTIONS, "forceinline": True})(_hand_over(function))
+    return function
+
+
+def _hand_over(function: Any) -> Any:
+    """Numba asks for a function with the same arguments that returns what is to be compiled, hence `exec`."""
+    arguments = ", ".join(inspect.signature(function).parameters)
+    scope: dict[str, Any] = {"function": function}
+    exec(f"def hand_over({arguments}):\n    return function", scope)
+    return scope["hand_over"]
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:
@@ -356,7 +505,7 @@ class Strided:
 
 def _typeof(arg: Any) -> Any:
     """Numba's type, with read-only arrays counted as ordinary ones: kernels never write to what they are lent."""
-    if isinstance(arg, tuple):
+    if isinstance(arg, tuple) and hasattr(arg, "_fields"):
         return numba.types.NamedTuple([_typeof(field) for field in arg], type(arg))
     if isinstance(arg, Strided):
         return _typeof(arg.array).copy(layout="A")

@@ -30,7 +30,7 @@ LONGEST = 32 * 2**20
 """Bytes of a header: a model's are some kilobytes."""
 
 _MOST = 64
-_DTYPES = {"F64": np.float64, "U8": np.uint8, "U32": np.uint32, "U64": np.uint64}
+_DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "U8": np.uint8, "U32": np.uint32, "U64": np.uint64}
 
 
 def write_container(path: str | os.PathLike[str], head: dict[str, Any], arrays: dict[str, Any]) -> None:

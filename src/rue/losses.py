@@ -21,6 +21,7 @@ import math
 from typing import Any, ClassVar
 
 from rue._jit import parameter
+from rue.arithmetic import exp, log
 from rue.errors import SettingsError
 from rue.registry import register
 
@@ -86,12 +87,30 @@ class Loss:
     def slope(self, p: float, y: float) -> float:
         raise NotImplementedError
 
+    def target(self, y: float) -> float:
+        """The prediction that suits a label best."""
+        return y
+
+    def prox(self, p: float, y: float, a: float) -> float:
+        """argmin_q a·ℓ(q, y) + ½(q − p)²: where an implicit step from p arrives. By halving, unless a loss knows."""
+        q = p - a * self.slope(p, y)
+        inside, outside = p, q
+        for _ in range(50):
+            q = 0.5 * (inside + outside)
+            if (p - q - a * self.slope(q, y)) * (p - outside) < 0.0:
+                inside = q
+            else:
+                outside = q
+        return q
+
 
 class MarginLoss(Loss):
     """A loss of the margin z = y·p, for labels −1 and +1."""
 
     labels = "−1 or +1"
     task = "classify"
+    reach: ClassVar[float] = 40.0
+    """Predictions beyond ± this gain nothing."""
 
     def accepts(self, y: float) -> bool:
         return y == 1.0 or y == -1.0
@@ -119,6 +138,9 @@ class Square(Loss):
 
     def slope(self, p: float, y: float) -> float:
         return 2.0 * (p - y)
+
+    def prox(self, p: float, y: float, a: float) -> float:
+        return p - (p - y) * (2.0 * a / (1.0 + 2.0 * a)) if a < 1e100 else y
 
     def exp_concave(self, low: float, high: float) -> float:
         return 1.0 / (2.0 * (high - low) ** 2) if high > low else math.inf
@@ -187,6 +209,16 @@ class Logistic(MarginLoss):
         z = y * p
         e = math.exp(-abs(z))
         return -y * (e if z > 0.0 else 1.0) / (1.0 + e)
+
+    def prox(self, p: float, y: float, a: float) -> float:
+        """By Newton's method on d = a/(1 + e^{z + d}), from a bound above d, with no branches."""
+        z = y * p
+        d = min(a, max(0.0, -z) + log(1.0 + a))
+        for _ in range(5):
+            e = exp(z + d)
+            s = 1.0 / (1.0 + e)
+            d = max(0.0, d - (d - a * s) / (1.0 + a * s * (e * s)))
+        return p + y * d
 
     def exp_concave(self, low: float, high: float) -> float:
         return math.exp(-max(abs(low), abs(high)))
@@ -326,6 +358,9 @@ class Poisson(CountLoss):
 
     def slope(self, p: float, y: float) -> float:
         return (math.exp(p) if p < 709.0 else math.inf) - y
+
+    def target(self, y: float) -> float:
+        return math.log(max(y, 0.5))  # of 0 it is at −∞, which is no number to aim at
 
 
 @parameter

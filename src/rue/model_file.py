@@ -33,7 +33,11 @@ from rue.learners.adaptive import SUM, Diagonal, W
 from rue.learners.gradient import Gradient
 from rue.learners.intake import Names
 from rue.learners.leader import Leader
-from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T
+from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
+from rue.learners.mixture import Pooled
+from rue.learners.points import GRADIENTS, LARGEST, MASS, ROOM, SCALE, SQUARE, TOTAL, WHOLE, Scaled, T
+from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED
+from rue.learners.pool import Pool as MixturePool
 from rue.learning import Run
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
@@ -140,16 +144,15 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
 def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     state = learner.__getstate__()
     algorithm, point = state["algorithm"], state["_point"]
-    if type(algorithm) not in (Gradient, Diagonal, Leader):
+    if type(algorithm) not in (Gradient, Diagonal, Leader, Pooled):
         raise SettingsError(f"{type(algorithm).__name__} is an algorithm of your own: only rue's can be saved.")
     written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
     if point is None:
         return written
     if algorithm.start(learner.coordinates, np.zeros)[0] != state["_rule"]:
         raise SettingsError(f"{learner!r} cannot be saved: its step depends on how wide the first example was.")
-    _put(arrays, "point.memory", point.memory)
-    for name, array in _kept(point):
-        _put(arrays, f"point.{name}", array[: learner.coordinates])
+    for name, array in _kept(point, learner.coordinates):
+        _put(arrays, f"point.{name}", array)
     places = list(learner.names.places)
     for place in places:
         if type(place) not in (str, int, float, bool, type(None)) or place != place:
@@ -160,19 +163,17 @@ def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]
 
 def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
     algorithm, intercept = from_json(head["algorithm"], known), _typed(head["intercept"], bool)
-    if type(algorithm) not in (Gradient, Diagonal, Leader):
+    if type(algorithm) not in (Gradient, Diagonal, Leader, Pooled):
         raise DataError("it names no algorithm of rue's")
     _typed(algorithm.name, str)
     names, d, rule, point = Names(), 0, None, None
     if head["d"] is not None:
         d = _count(head["d"], 2**32)
         coordinates = d + int(intercept)
-        columns = 4 if isinstance(algorithm, Diagonal) else 2 + algorithm.domain.scratch_rows
-        _require_memory(coordinates, columns)
+        _require_memory(coordinates, _columns(algorithm))
         rule, point = algorithm.start(coordinates, np.zeros)
-        reader.fill("point.memory", point.memory)
-        for name, array in _kept(point):
-            _require_weights(name, reader.fill(f"point.{name}", array[:coordinates]))
+        for name, array in _kept(point, coordinates):
+            _require_weights(name, reader.fill(f"point.{name}", array))
         _require_sane(point, algorithm)
         places = reader.text("point.names", d)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
@@ -185,13 +186,24 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
     return learner
 
 
+def _columns(algorithm: Any) -> int:
+    """How many numbers of eight bytes a coordinate takes."""
+    if isinstance(algorithm, Pooled):
+        return -(-algorithm.budget // 8)
+    return 4 if isinstance(algorithm, Diagonal) else 2 + int(algorithm.domain.scratch_rows)
+
+
 def _require_weights(name: str, values: Any) -> None:
     """Weights are finite; sums of squares and largest magnitudes are not negative."""
+    if name == "memory":
+        return
+    if name in ("stats", "members", "slots") and not (values >= 0).all():
+        raise DataError("its sums are impossible")
     if name == "table":
         if not (values[:, [SUM, TABLE_LARGEST]] >= 0.0).all():
             raise DataError("its sums of squares are impossible")
         values = values[:, W]
-    if name != "r" and not np.isfinite(values).all():
+    if name not in ("r", "members") and not np.isfinite(values).all():
         raise DataError("its weights are not finite")
 
 
@@ -201,6 +213,8 @@ def _require_sane(point: Any, algorithm: Any) -> None:
     _count(float(m[T]), 2**53)
     if isinstance(point, Scaled) and not 0.0 < abs(m[SCALE]) < np.inf:
         raise DataError("the scale of its point is impossible")
+    if isinstance(point, MixturePool):
+        _require_pool(point)
     if isinstance(algorithm, Gradient):
         never = [MASS, LARGEST, SQUARE, TOTAL]
         if algorithm.lambda_ == 0.0:  # or else rounding may make it negative
@@ -209,11 +223,27 @@ def _require_sane(point: Any, algorithm: Any) -> None:
             raise DataError("the sums of its steps are impossible")
 
 
-def _kept(point: Any) -> list[tuple[str, Any]]:
-    """The arrays of a point that have a row for each coordinate and change: not the centre, not room to work in."""
+def _require_pool(point: MixturePool) -> None:
+    """What the pool's own code takes for granted: lines inside its matrices, weights to divide by."""
+    m, used = point.memory, float(point.memory[USED])
+    lines = point.slots[point.slots > 0]
+    if used != int(used) or not -1 <= used <= NARROW or lines.size > NARROW or (lines > NARROW).any():
+        raise DataError("its matrices do not fit its features")
+    if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES, HEAVIEST, GAPS, ETA]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
+        raise DataError("its labels are impossible")
+    running = point.kinds >= 0.0
+    shares = point.members[SHARES].reshape(point.kinds.size, -1).sum(axis=1)
+    if not running[:DIAGONAL].all() or running[DIAGONAL] != running[-1] or running[-1] != (used >= 0.0):
+        raise DataError("its members do not fit together")
+    if not (point.kinds.max() > 0.0 and (shares > 0.0).all() and np.isfinite(point.members[SHARES]).all()):
+        raise DataError("its members have no weight")
+
+
+def _kept(point: Any, coordinates: int) -> list[tuple[str, Any]]:
+    """The arrays that are a point's state, each as far as it is in use."""
     named = point._asdict().items()
     arrays = [(name, field) for name, field in named if isinstance(field, np.ndarray) and field.shape[0]]
-    return [(name, field) for name, field in arrays if name not in ("memory", "c", "scratch")]
+    return [(name, field if name in WHOLE else field[:coordinates]) for name, field in arrays if name not in ROOM]
 
 
 # The evidence.
@@ -313,7 +343,8 @@ def _put(arrays: dict[str, Any], name: str, array: Any) -> None:
     if not array.size:
         arrays[name] = array
         return
-    used = (array.view(np.uint64) != 0).reshape(array.shape[0], -1).any(axis=1)  # bits, so that −0.0 counts
+    bits = array.view(np.uint32 if array.itemsize == 4 else np.uint64)  # so that −0.0 counts
+    used = (bits != 0).reshape(array.shape[0], -1).any(axis=1)
     many, row = int(np.count_nonzero(used)), array.nbytes // array.shape[0]
     kind = np.uint32 if array.shape[0] <= 2**32 else np.uint64
     if many * (row + np.dtype(kind).itemsize) >= array.nbytes:
@@ -342,7 +373,7 @@ class _Reader:
 
     def fill(self, name: str, array: Any) -> Any:
         """Write what the file holds into an array of zeros of the right shape; the rows that are not all 0."""
-        values = self.take(name, (np.float64,))
+        values = self.take(name, (array.dtype,))
         rows: Any = slice(None)
         shape = array.shape
         if f"{name}.rows" in self.arrays:

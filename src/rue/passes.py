@@ -10,7 +10,7 @@ import numpy as np
 from rue import ledger as accounts
 from rue.baselines import Baselines
 from rue.errors import BadExample, DataError, SettingsError
-from rue.learners import AdaGrad, Learner
+from rue.learners import Learner, Mixture
 from rue.registry import make
 from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels
@@ -19,9 +19,9 @@ __all__ = ["Pass", "default_learner"]
 
 
 def default_learner(task: str, **settings: Any) -> Learner:
-    """The learner for a task when none is named: AdaGrad on features divided by their largest magnitude."""
+    """The learner for a task when none is named: the mixture, which has nothing to tune."""
     settings.setdefault("loss", "logistic" if task == "classify" else "square")
-    return AdaGrad(rate=0.5, beta=1.0, scale="largest", **settings)
+    return Mixture(**settings)
 
 
 class Pass:

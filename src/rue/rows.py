@@ -24,6 +24,7 @@ R = TypeVar("R")
 # signed whole number add up to a float, so the constants are unsigned too.
 _0, _1, _2, _3, _4 = (np.uint64(i) for i in range(5))
 
+_SOON = np.uint64(12)
 _AHEAD = np.uint64(192)
 """How far ahead of its sums a pass has its data fetched: a few rows of text, more than memory takes to answer."""
 
@@ -81,6 +82,14 @@ def at(row: Any, k: Any) -> Any:
     return row.values[k]
 
 
+def feature(row: Any, k: Any) -> Any:
+    """The coordinate and the value of the k-th of all features, the intercept counted as one."""
+    if k < row.shift:
+        return _0, 1.0
+    i = row.lo + k - row.shift
+    return np.uint64(row.place(i)), row.values[i]
+
+
 def finite(row: Any) -> Any:
     """Whether every feature is a finite number."""
     for k in range(row.lo, row.hi):
@@ -91,7 +100,7 @@ def finite(row: Any) -> Any:
 
 def _row(cls: type[R]) -> type[R]:
     """Give a kind of row, which says where its features are, the words that all rows share."""
-    for word in (dot_and_square, dot, add, square, at, finite):
+    for word in (dot_and_square, dot, add, square, at, feature, finite):
         setattr(cls, word.__name__, word)
     return values(cls)
 
@@ -113,6 +122,11 @@ class SparseRow(NamedTuple):
         """Have the k-th feature fetched, whichever row it belongs to."""
         fetch(self.indices, k)
         fetch(self.values, k)
+
+    def ahead(self, k: Any) -> Any:
+        """The coordinate of a feature a little further on than the k-th, whichever row it belongs to."""
+        i = self.lo + k + _SOON
+        return self.indices[i] + self.shift if i < np.uint64(self.indices.size) else _0
 
     def fits(self, size: Any) -> Any:
         """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
@@ -140,6 +154,9 @@ class DenseRow(NamedTuple):
 
     def fetch(self, k: Any) -> None:
         fetch(self.values, k)
+
+    def ahead(self, k: Any) -> Any:
+        return _0  # the processor sees by itself where a dense row goes
 
     def fits(self, size: Any) -> Any:
         return self.hi - self.lo + self.shift <= size

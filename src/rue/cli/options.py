@@ -65,7 +65,9 @@ Bits = Annotated[int, typer.Option(min=1, max=31, help="Words are hashed into 2^
 Bad = Annotated[str, typer.Option(help="An unusable example: stop there, or skip and count it.", rich_help_panel=_DATA)]
 LearnerSpec = Annotated[
     str | None,
-    typer.Option("--learner", help="ogd, perceptron, svm:0.01, leader, adaptive, adagrad.", rich_help_panel=_LEARNER),
+    typer.Option(
+        "--learner", help="ogd, perceptron, svm:0.01, leader, adaptive, adagrad, mixture.", rich_help_panel=_LEARNER
+    ),
 ]
 LossSpec = Annotated[
     str | None,
@@ -100,7 +102,7 @@ def learner_from(
     if spec is None and not settings:
         return None, task
     if spec is None:
-        spec = "ogd" if domain or step else "adagrad:rate=0.5,beta=1.0,scale=largest"
+        spec = "ogd" if domain or step else "mixture"
     try:
         return make("learner", spec, intercept=intercept, **settings), task
     except SettingsError as error:

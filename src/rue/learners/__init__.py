@@ -5,6 +5,7 @@ from rue.learners.average import Average, BySteps, ByTime, Uniform
 from rue.learners.base import Learner
 from rue.learners.gradient import OGD, SVM, AdaptiveOGD, Perceptron
 from rue.learners.leader import FollowTheLeader
+from rue.learners.mixture import Mixture
 
 __all__ = [
     "OGD",
@@ -16,6 +17,7 @@ __all__ = [
     "ByTime",
     "FollowTheLeader",
     "Learner",
+    "Mixture",
     "Perceptron",
     "Uniform",
 ]

@@ -15,7 +15,7 @@ from rue._jit import Strided, twin
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import loop
 from rue.learners.intake import Names, complaint, dense_row, number, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T
+from rue.learners.points import PENALTY, RESIDUAL, ROOM, TOTAL, WHOLE, T
 from rue.ledger import Ledger, Silent
 from rue.streams import Block, blocks
 
@@ -395,5 +395,5 @@ class Learner:
         if self._point is None:
             return []
         named = self._point._asdict().items()
-        arrays = [(name, field) for name, field in named if isinstance(field, ndarray) and name != "scratch"]
-        return [(field if name == "memory" else field[: self.coordinates]).tobytes() for name, field in arrays]
+        arrays = [(name, field) for name, field in named if isinstance(field, ndarray) and name not in ROOM]
+        return [(field if name in WHOLE else field[: self.coordinates]).tobytes() for name, field in arrays]

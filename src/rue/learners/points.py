@@ -21,9 +21,11 @@ __all__ = [
     "MEMORY",
     "PENALTY",
     "RESIDUAL",
+    "ROOM",
     "SPREAD",
     "SQUARE",
     "TOTAL",
+    "WHOLE",
     "Coordinate",
     "Dense",
     "Scaled",
@@ -36,6 +38,11 @@ __all__ = [
 # the worst a projection fell short.
 T, MASS, LARGEST, GRADIENTS, SCALE, SQUARE, TOTAL, SPREAD, PENALTY, RESIDUAL = range(10)
 MEMORY = 10
+
+WHOLE = frozenset({"memory", "matrices", "members", "kinds"})
+"""Fields of points that are no row for each coordinate, but part of the state."""
+ROOM = frozenset({"c", "scratch", "work", "room", "notes"})
+"""Fields that are no state: the centre, and room to work in."""
 
 _0 = np.uint64(0)
 

@@ -1,0 +1,311 @@
+"""`Mixture`: no learning rate. A pool of learners of many rates and kinds in one pass, mixed as B12 says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue._jit import LANES, parameter
+from rue.arithmetic import exp, log
+from rue.domains import Reals
+from rue.errors import SettingsError
+from rue.learners.base import Learner
+from rue.learners.gradient import require_loss
+from rue.learners.mixing import COST, ETA, NO, PREDICTION, REACH, SCRATCH, SHARES, STEP, YES, ByChance, ByMean
+from rue.learners.points import T
+from rue.learners.pool import (
+    ALONG,
+    CENTRE,
+    CURVATURE,
+    DIAGONAL,
+    HELD,
+    HIGH,
+    KINDS,
+    LOW,
+    MATRICES,
+    MEAN,
+    NARROW,
+    POOL_MEMORY,
+    SLOPE,
+    SLOPES,
+    SPREAD_OF_LABELS,
+    STATS,
+    UNIT,
+    USED,
+    Pool,
+)
+from rue.losses import Logistic, Regularised, Square
+from rue.registry import make, register
+
+__all__ = ["Mixture", "Pooled"]
+
+GRID, MATRIX_GRID = (2.0**-8, 2.0**6), (2.0**-5, 2.0**2)
+"""The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5."""
+NOTES = 512
+"""The features of a row for which notes are kept; the others are worked out again."""
+RATES = COST + 1
+"""The row of `members` that holds the rates."""
+_FIXED = 8 * STATS + 8
+"""The bytes a feature takes beside its weights."""
+
+
+def _precision(loss: Any) -> Any:
+    """Single precision is enough for classes; for numbers it would show when their units change."""
+    return np.float32 if loss.task == "classify" else np.float64
+
+
+def _per_rate(loss: Any) -> int:
+    return DIAGONAL * int(np.dtype(_precision(loss)).itemsize)
+
+
+class _Rule:
+    """One round of the pool; how it costs, feels and steps depends on how predictions are mixed."""
+
+    loss: Any
+
+    def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
+        """What the round costs each member."""
+        raise NotImplementedError
+
+    def see_label(self, m: Any, y: Any, weight: Any) -> Any:
+        """By how much a rate of 1 moves a prediction for a slope of 1 along a row of size 1."""
+        raise NotImplementedError
+
+    def sense(self, point: Any, experts: Any, y: Any, weight: Any) -> None:
+        """The slope and the curvature at each kind's mixed prediction."""
+        raise NotImplementedError
+
+    def choose_steps(self, point: Any, members: Any, y: Any) -> None:
+        """How far each member's prediction is to move."""
+        raise NotImplementedError
+
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        p = point.dot(row)
+        slope, value = self.loss.slope(p, y), self.loss.value(p, y)
+        if not math.isfinite(p + weight * value + weight * weight * slope * slope) or not math.isfinite(row.square()):
+            return p, slope, False
+        self.play_round(point, row, y, weight, weight * value)
+        return p, slope, True
+
+    def play_round(self, point: Any, row: Any, y: Any, weight: Any, cost: Any) -> None:
+        """Everything that changes; the members' predictions stand in `scratch`, the mixture's cost is given."""
+        m, experts = point.memory, point.experts()
+        self.enter_costs(point, experts.running(), y, weight, cost)
+        pace = self.see_label(m, y, weight)
+        m[T] += 1.0
+        self.sense(point, experts, y, weight)
+        experts.charge(cost, weight, point.scratch)
+        running = m[USED] >= 0.0
+        point.measure(row)
+        if running and m[USED] < 0.0:
+            for kind in range(DIAGONAL, KINDS):
+                experts.retire(kind)
+        if pace > 0.0:
+            many, members = len(point.rates), experts.running()
+            for kind in range(members // many):
+                for i in range(many * kind, many * kind + many):
+                    point.scratch[REACH, i] = weight * pace * point.members[RATES, i] * point.work[ALONG, kind]
+            self.choose_steps(point, members, y)
+            for kind in range(members // many):
+                along = point.work[ALONG, kind]
+                for i in range(many * kind, many * kind + many):
+                    point.scratch[STEP, i] = point.scratch[STEP, i] / along if along > 0.0 else 0.0
+            point.advance(row)
+
+
+@parameter
+class ChanceRule(_Rule):
+    """For logistic loss."""
+
+    loss: Any
+
+    def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
+        costs, right = point.members[COST], point.scratch[YES if y > 0.0 else NO]
+        for i in range(members):
+            costs[i] = -weight * log(right[i])
+
+    def see_label(self, m: Any, y: Any, weight: Any) -> Any:
+        return 1.0
+
+    def sense(self, point: Any, experts: Any, y: Any, weight: Any) -> None:
+        for kind in range(KINDS):
+            yes, no = experts.mixed_kind(point.scratch, kind)
+            point.work[SLOPE, kind] = weight * (-no if y > 0.0 else yes)
+            point.work[CURVATURE, kind] = weight * yes * no
+
+    def choose_steps(self, point: Any, members: Any, y: Any) -> None:
+        """Implicitly, as `Logistic.prox` does it, but all at once."""
+        p, a, step = point.scratch[PREDICTION], point.scratch[REACH], point.scratch[STEP]
+        for i in range(members):
+            step[i] = min(a[i], max(0.0, -y * p[i]) + log(1.0 + a[i]))
+        for _ in range(4):
+            for i in range(members):
+                e = exp(y * p[i] + step[i])
+                s = 1.0 / (1.0 + e)
+                step[i] = max(0.0, step[i] - (step[i] - a[i] * s) / (1.0 + a[i] * s * (e * s)))
+        for i in range(members):
+            step[i] *= -y
+
+
+@parameter
+class MeanRule(_Rule):
+    """For every other loss."""
+
+    loss: Any
+    classes: bool
+    centred: bool
+
+    def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
+        costs, p, m = point.members[COST], point.scratch[PREDICTION], point.memory
+        first = self.centred and m[T] == 0.0  # all of them said 0
+        for i in range(members):
+            costs[i] = cost if first else weight * self.loss.value(m[CENTRE] + m[UNIT] * p[i], y)
+
+    def see_label(self, m: Any, y: Any, weight: Any) -> Any:
+        """The labels' centre is the first one, 0 without an intercept; their unit a power of 2 near the first other."""
+        if self.classes:
+            return 1.0
+        target = self.loss.target(y)
+        if m[T] == 0.0 and self.centred:
+            m[CENTRE] = target
+        away = target - m[CENTRE]
+        if m[UNIT] == 0.0 and away != 0.0:
+            m[UNIT] = math.ldexp(1.0, math.frexp(abs(away))[1] - 1)
+        away = away / m[UNIT] if m[UNIT] > 0.0 else 0.0
+        m[LOW], m[HIGH] = min(m[LOW], away), max(m[HIGH], away)
+        slope = self.loss.slope(m[CENTRE] + m[UNIT] * m[MEAN], y)
+        m[SLOPES] += weight * slope * slope
+        m[HELD] += weight
+        apart = away - m[MEAN]
+        m[MEAN] += apart * weight / m[HELD]
+        m[SPREAD_OF_LABELS] += weight * apart * (away - m[MEAN])
+        gauge, deviation = self.gauges(m)
+        return deviation / gauge if gauge > 0.0 else 0.0
+
+    def gauges(self, m: Any) -> Any:
+        """What slopes and predictions are measured by: half the slopes of the mean, and the labels' deviation."""
+        if self.classes:
+            return 1.0, 1.0
+        return 0.5 * math.sqrt(m[SLOPES] / m[HELD]), m[UNIT] * math.sqrt(m[SPREAD_OF_LABELS] / m[HELD])
+
+    def sense(self, point: Any, experts: Any, y: Any, weight: Any) -> None:
+        work, m, target = point.work, point.memory, self.loss.target(y)
+        gauge, deviation = self.gauges(m)
+        for kind in range(KINDS):
+            work[SLOPE, kind] = 0.0
+            work[CURVATURE, kind] = 0.0
+            if gauge > 0.0:
+                q = m[CENTRE] + m[UNIT] * experts.mixed_kind(point.scratch, kind)
+                away = q - target
+                if abs(away) < 0.01 * deviation:
+                    away = 0.01 * deviation if away >= 0.0 else -0.01 * deviation
+                curvature = max(0.0, self.loss.slope(target + away, y) / away)
+                work[SLOPE, kind] = weight * self.loss.slope(q, y) / gauge
+                work[CURVATURE, kind] = weight * curvature * deviation / gauge
+
+    def choose_steps(self, point: Any, members: Any, y: Any) -> None:
+        p, a, step, m = point.scratch[PREDICTION], point.scratch[REACH], point.scratch[STEP], point.memory
+        for i in range(members):
+            q = m[CENTRE] + m[UNIT] * p[i]
+            step[i] = (q - self.loss.prox(q, y, a[i])) / m[UNIT]
+
+
+@parameter
+class Pooled:
+    """The algorithm behind `Mixture`: refuses nonsense, makes the rule and the pool."""
+
+    name: Any
+    loss: Any
+    rates: int
+    """How many members each kind has."""
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.loss, Regularised):
+            raise SettingsError("Mixture: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
+        require_loss(self.loss, "Mixture")
+        if not LANES <= self.rates <= 64 or self.rates % LANES:
+            raise SettingsError(f"Mixture: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
+
+    @property
+    def domain(self) -> Any:
+        return Reals()
+
+    @property
+    def averaging(self) -> bool:
+        return False
+
+    @property
+    def budget(self) -> int:
+        """The bytes a feature takes."""
+        return _FIXED + _per_rate(self.loss) * self.rates
+
+    def describe(self) -> str:
+        return f"loss={self.loss!r}, budget={self.budget}"
+
+    def explain(self, size: int) -> str:
+        return (
+            f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
+            f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature"
+        )
+
+    def start(self, size: int, first: Any = None) -> tuple[_Rule, Pool]:
+        classes = self.loss.task == "classify"
+        grid, matrix_grid = (np.geomspace(*ends, self.rates) for ends in (GRID, MATRIX_GRID))
+        members = np.zeros((RATES + 1, KINDS * self.rates))
+        members[SHARES] = 1.0
+        members[RATES] = np.concatenate([grid] * DIAGONAL + [matrix_grid] * MATRICES)
+        memory = np.zeros(POOL_MEMORY)
+        memory[ETA] = math.inf
+        if classes:
+            memory[UNIT], memory[LOW], memory[HIGH] = 1.0, -self.loss.reach, self.loss.reach
+        size = max(size, 1)
+        pool = Pool(
+            weights=np.zeros((size, DIAGONAL * self.rates), dtype=_precision(self.loss)),
+            stats=np.zeros((size, STATS)),
+            slots=np.zeros(size, dtype=np.int64),
+            matrices=np.zeros((MATRICES, NARROW, self.rates + NARROW)),
+            members=members,
+            kinds=np.full(KINDS, 1.0 / KINDS),
+            memory=memory,
+            scratch=np.zeros((SCRATCH, KINDS * self.rates)),
+            work=np.zeros((3, KINDS)),
+            room=np.zeros((1 + MATRICES, NARROW)),
+            notes=np.zeros((NOTES, 4)),
+            rates=(0,) * self.rates,
+            way=ByChance(0) if isinstance(self.loss, Logistic) else ByMean(0),
+            exact=isinstance(self.loss, Square),
+        )
+        if isinstance(self.loss, Logistic):
+            return ChanceRule(self.loss), pool
+        return MeanRule(self.loss, classes, self.intercept and not classes), pool
+
+
+@register("learner", "mixture")
+def Mixture(
+    loss: Any = "logistic", *, budget: int | None = None, intercept: bool = True, d: int | None = None
+) -> Learner:
+    """The default learner: no learning rate to choose (B12).
+
+    Members of all rates and several kinds learn side by side in one pass, and their predictions are mixed: for
+    logistic loss the total is at most ln K more than the best member's. Units of features do not matter, nor do units
+    and shift of numeric labels. `budget` is the number of bytes a feature may take; fewer bytes, fewer rates.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> round(rue.learn(X, y, learner=rue.Mixture()).risk, 3)
+    0.33
+    """
+    loss, rates = make("loss", loss), 2 * LANES
+    if budget is not None:
+        if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+            raise SettingsError(f"Mixture: budget must be a number of bytes, not {budget!r}.")
+        rates = min(64, (int(budget) - _FIXED) // _per_rate(loss) // LANES * LANES)
+        if rates < LANES:
+            raise SettingsError(
+                f"Mixture: a feature takes at least {_FIXED + LANES * _per_rate(loss)} bytes, not {budget}."
+            )
+    algorithm = Pooled("Mixture", loss, rates, bool(intercept))
+    return Learner(algorithm, intercept=intercept, d=d)
