@@ -53,7 +53,7 @@ class Pool(NamedTuple):
         self.largest[line] = max(self.largest[line], abs(x))
         return x / self.largest[line] if self.largest[line] > 0.0 else 0.0
 
-    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
+    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
         """One round of every witness."""
         K = self.radii.size
         for i in range(K):
@@ -71,6 +71,7 @@ class Pool(NamedTuple):
                 self.scatter(_0, 1.0)
             for k in range(row.lo, row.hi):
                 self.scatter(row.place(k), row.at(k))
+        return True
 
     def gather(self, j: Any, x: Any) -> Any:
         """Add feature j to every ⟨v, x⟩; its square."""
@@ -232,7 +233,10 @@ def open_pool(radii: Any, scaled: bool) -> Pool:
 
 @kernel
 def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: Any, begin: Any) -> Any:
-    """Give a keeper of evidence the rows from `begin` on that were scored; the first row it cannot take, or all."""
+    """Give a keeper of evidence the rows from `begin` on that were scored; the first row it cannot take, or all.
+
+    It may also stop after a row, when the keeper's `learn` says that it has no room for another.
+    """
     size = rows.coordinates()
     if not keeper.room(size) or predictions.size < y.size:
         return begin
@@ -245,7 +249,8 @@ def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: 
         row = rows.row(i)
         if not (row.ordered() and row.fits(size)):
             return i
-        keeper.learn(loss, row, y[i], weight)
+        if not keeper.learn(loss, row, y[i], weight):
+            return i + 1
     return y.size
 
 
