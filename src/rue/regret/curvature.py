@@ -68,6 +68,10 @@ class Curvature(NamedTuple):
         mine, theirs = self.grown(size), other.grown(size)
         return Curvature(mine.gram + theirs.gram, mine.moment + theirs.moment, mine.totals + theirs.totals)
 
+    def stored(self) -> dict[str, Any]:
+        """The arrays that a model file holds."""
+        return {f"curvature.{name}": array for name, array in self._asdict().items()}
+
     def at_least(self, domain: Domain, scales: Any) -> float:
         """A lower bound on min over K of Σ weight·(⟨u, x⟩ − y)², exact up to rounding; K in units of `scales`.
 

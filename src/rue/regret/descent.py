@@ -70,7 +70,11 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
                 continue
         L = L or _first_curvature(F, z, slope)
         while True:
-            moved = K.project(z - slope / L)
+            target = z - slope / L
+            if not np.isfinite(target).all():
+                best.offer(u)
+                return
+            moved = K.project(target)
             step = moved - z
             after = F.at(moved)[0]
             if after <= value + float(slope @ step) + 0.5 * L * float(step @ step) + 1e-13 * abs(value) or L > 1e300:
@@ -121,6 +125,7 @@ def by_subgradients(problem: Hindsight, best: Best, start: Any, rounds: int) -> 
                 return
         slope = S + problem.ridge * u
         squares += float(slope @ slope)
-        if squares == 0.0:
+        target = u - reach / math.sqrt(2.0 * squares) * slope if squares > 0.0 else u
+        if squares == 0.0 or not np.isfinite(target).all():
             return
-        u = K.project(u - reach / math.sqrt(2.0 * squares) * slope)
+        u = K.project(target)

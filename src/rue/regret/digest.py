@@ -33,21 +33,23 @@ from rue.losses import (
 )
 from rue.regret.comparator import best_in_hindsight
 from rue.regret.ranges import largest_norm
+from rue.regret.witnesses import Pool
 
-__all__ = ["CELLS", "WIDEST", "Digest", "condenses", "open_digest"]
+__all__ = ["CELLS", "NARROW", "Digest", "condenses", "open_digest", "shelved"]
 
 CELLS = 1024
 """How many means are left after the table, four times as long, has become full."""
 
-WIDEST = 128
+NARROW = 128
 """The most coordinates of a stream that is digested: in more dimensions means of so few cells say little."""
 
 STRAY = 0.2
 """By what share of the radius the best point may yet move along each feature: measured, 0.03 to 0.3 do as well."""
 
-USED, REDUCED = range(2)
+USED, REDUCED, CELL = range(3)
 WEIGHT, LABEL = range(2)
 FIRST = 2
+"""The column of the table where the sums of the coordinates begin."""
 _0, _1, _2 = (np.uint64(i) for i in range(3))
 
 
@@ -63,7 +65,7 @@ class Digest(NamedTuple):
     """For each radius the best point of the digest when it was last looked for."""
     radii: Any
     totals: Any
-    """How many rows of the table are in use, and how often it has been reduced."""
+    """How many rows of the table are in use, how often it has been reduced, and to how many."""
     scaled: Any
     """1 where the radii are in units of each feature's largest magnitude, otherwise 0."""
 
@@ -93,7 +95,7 @@ class Digest(NamedTuple):
         more = size + FIRST - self.largest.size
         if more <= 0:
             return self
-        if size > WIDEST:
+        if size > NARROW:
             return None
         wider = [np.pad(array, ((0, 0), (0, more))) for array in (self.table, self.points)]
         return self._replace(table=wider[0], points=wider[1], largest=np.pad(self.largest, (0, more)))
@@ -107,12 +109,21 @@ class Digest(NamedTuple):
         rows = np.vstack([mine.cells(), theirs.cells()])
         table = np.zeros((max(len(rows), len(self.table)), rows.shape[1]))
         table[: len(rows)] = rows
-        totals = np.array([len(rows), max(self.totals[REDUCED], other.totals[REDUCED])])
+        totals = np.array([len(rows), max(self.totals[REDUCED], other.totals[REDUCED]), self.totals[CELL]])
         return mine._replace(table=table, largest=np.maximum(mine.largest, theirs.largest), totals=totals)
 
     def cells(self) -> Any:
         """The rows in use."""
         return self.table[: self.totals[USED]]
+
+    def stored(self) -> dict[str, Any]:
+        """The arrays that a model file holds."""
+        return {"digest.table": self.cells(), "digest.largest": self.largest, "digest.points": self.points}
+
+    def require_sane(self) -> None:
+        """Refuse sums that no stream has."""
+        if not (self.cells()[:, WEIGHT] > 0.0).all() or not np.isfinite(self.points).all():
+            raise DataError("its digest makes no sense")
 
     def means(self, by: Any) -> tuple[Any, Any, Any]:
         """The mean features in units of `by`, the mean label and the weight of every cell."""
@@ -120,8 +131,9 @@ class Digest(NamedTuple):
         weights = cells[:, WEIGHT]
         return cells[:, FIRST:] / weights[:, None] / by, cells[:, LABEL] / weights, weights.copy()
 
-    def reduced(self, loss: Loss, cells: int = CELLS) -> Digest:
-        """Its rows gathered into `cells` cells; now and then the best points are looked for again."""
+    def reduced(self, loss: Loss) -> Digest:
+        """Its rows gathered into few cells; now and then the best points are looked for again."""
+        cells = int(self.totals[CELL])
         by = np.where(self.largest[FIRST:] > 0.0, self.largest[FIRST:], 1.0) if self.scaled else 1.0
         many = int(self.totals[REDUCED]) + 1
         points, table = self.points, np.zeros((4 * cells, self.largest.size))
@@ -132,7 +144,7 @@ class Digest(NamedTuple):
                 points = np.array(found) / by
             order, starts = _gathered(loss, X, y, weights, points * by, self.radii, cells)
             table[: starts.size] = np.add.reduceat(self.cells()[order], starts, axis=0)
-        return self._replace(table=table, points=points, totals=np.array([starts.size, many]))
+        return self._replace(table=table, points=points, totals=np.array([starts.size, many, cells]))
 
     def at_least(self, loss: Loss, domain: Domain, by: Any, rounding: float) -> float:
         """A lower bound on the stream's loss at any point of a set in units of `by`; −∞ where there is none."""
@@ -168,8 +180,21 @@ _OF_RESIDUALS = (Square, Absolute, Huber, Quantile, EpsilonInsensitive)
 def open_digest(radii: Any, scaled: bool, cells: int = CELLS) -> Digest:
     """With nothing in it yet."""
     radii = np.unique(radii)
-    points = np.zeros((radii.size, 0))
-    return Digest(np.zeros((4 * cells, FIRST)), np.zeros(FIRST), points, radii, np.zeros(2, dtype=np.int64), int(scaled))
+    table, largest, points = np.zeros((4 * cells, FIRST)), np.zeros(FIRST), np.zeros((radii.size, 0))
+    return Digest(table, largest, points, radii, np.array([0, 0, cells]), int(scaled))
+
+
+def shelved(loss: Loss, pool: Pool | None, width: int, used: int, reduced: int) -> Digest:
+    """With room for what a model file holds of it, beside these witnesses."""
+    if pool is None or not condenses(loss):
+        raise DataError("it holds a digest of what cannot be digested")
+    empty = open_digest(pool.radii, pool.largest.size > 0)
+    more = width - FIRST
+    if not (0 <= more <= NARROW and 0 <= used < len(empty.table)):
+        raise DataError("its digest does not fit together")
+    digest = empty.grown(more)
+    assert digest is not None
+    return digest._replace(totals=np.array([used, reduced, CELLS]))
 
 
 def _best(X: Any, y: Any, weights: Any, loss: Loss, radius: float, start: Any) -> Any:
@@ -297,8 +322,9 @@ def _gathered(loss: Loss, X: Any, y: Any, n: Any, points: Any, radii: Any, cells
     e -= (n / n.sum()) @ e  # or else sums would cancel
     h = np.hstack([e[:, :d] * (stray if 0.0 < stray < math.inf else 1.0), slopes])
     sizes, axes = np.array([group.size for group in groups]), e.shape[1]
-    numbers, places = np.zeros((2, cells)), np.zeros((3, cells), dtype=np.int64)
-    made = Cells(e, h, n, np.concatenate(groups), *places, *numbers, np.zeros((cells, 1 + 3 * axes)))
+    (starts, ends, along), (costs, middles) = np.zeros((3, cells), dtype=np.int64), np.zeros((2, cells))
+    sums = np.zeros((cells, 1 + 3 * axes))
+    made = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums)
     made.ends[: sizes.size] = np.cumsum(sizes)
     made.starts[1 : sizes.size] = made.ends[: sizes.size - 1]
     count = _divide(made, sizes.size)

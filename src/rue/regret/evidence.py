@@ -74,6 +74,7 @@ class Evidence:
     penalty: float = 0.0
     """Σ weight·(λ/2)‖w_t‖² of the points played."""
     digest: Digest | None = None
+    """Kept with the witnesses, as long as the stream is narrow enough."""
 
     def widen(self, size: int) -> None:
         """Make room for `size` coordinates."""
@@ -109,7 +110,7 @@ class Evidence:
         if self.pool is not None:
             occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
             self.pool = self.pool.claimed(occurring, rows.shift)
-        for name, keeper in self._keepers():
+        for _, keeper in self._keepers():
             given, end = rows, 0
             while end < len(block):
                 end = watch(self.loss, keeper, given, y, weights, predictions, end)
@@ -232,6 +233,4 @@ def open_evidence(
     pool = None if witnesses is None else open_pool(witnesses, units == "largest")
     largest = Largest(np.zeros(1)) if units == "largest" and pool is None else None
     digest = open_digest(pool.radii, units == "largest") if pool is not None and condenses(loss) else None
-    return Evidence(
-        loss, open_ledger(), largest, pool, open_curvature() if curvature else None, lambda_, digest=digest
-    )
+    return Evidence(loss, open_ledger(), largest, pool, open_curvature() if curvature else None, lambda_, digest=digest)

@@ -153,6 +153,13 @@ class Pool(NamedTuple):
             largest[at] = np.maximum(largest[at], other.largest[theirs])
         return both._replace(table=table, state=state, largest=largest)
 
+    def stored(self) -> dict[str, Any]:
+        """The arrays that a model file holds."""
+        used = self.places.size + 1  # line 0 belongs to features that have not occurred
+        lines = {"table": self.table[:used], "largest": self.largest[:used], "places": self.places.astype(np.float64)}
+        numbers = {"state": self.state, "radii": self.radii, "rates": self.rates}
+        return {f"pool.{name}": array for name, array in (lines | numbers).items()}
+
     def magnitudes(self) -> Any:
         """The largest magnitude of each coordinate's feature, or None in raw units."""
         return self.spread(self.largest, self.lines.size) if self.largest.size else None
