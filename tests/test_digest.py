@@ -57,12 +57,12 @@ def total(loss, u, X, y, weights):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @few
-@given(seed=st.integers(0, 10**6), scaled=st.booleans(), cells=st.integers(2, 6))
+@given(seed=st.integers(0, 10**6), scaled=st.booleans(), cells=st.integers(2, 5))
 def test_no_point_loses_less_on_the_stream_than_on_the_means(loss, seed, scaled, cells):
     X, y, weights = stream(seed, 60, loss=loss)
     evidence = digested(X, y, weights, loss, scaled=scaled, cells=cells)
     digest = evidence.digest
-    assert digest.totals[1] > 2  # reduced more than once
+    assert digest.totals[1] > 1  # reduced more than once
     assert digest.totals[0] < 4 * cells
     means, labels, n = digest.means(np.ones(4))
     Z = np.c_[np.ones(60), X]
@@ -99,10 +99,9 @@ def test_a_thousand_cells_prove_nearly_all_where_the_features_are_few():
     assert run.evidence.digest.totals[1] > 2
     for radius in (1.0, 5.0):
         true = rue.best_in_hindsight(X, y, radius=radius, weights=weights).value
-        shown = run.certificate(radius=radius).comparator_loss_at_least
-        run_alone = rue.learn(X, y, weights=weights).certificate(radius=radius).comparator_loss_at_least
-        assert run_alone < 0.97 * true
-        assert 0.99 * true < shown <= true
+        shown = run.certificate(radius=radius, units="raw")
+        assert shown.loss_total - shown.alone < 0.97 * true
+        assert 0.99 * true < shown.comparator_loss_at_least <= true
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber:0.5"])
@@ -113,14 +112,14 @@ def test_blocks_make_no_difference_and_shards_add_up(loss):
         streamed = digested(X, y, weights, loss, parts=parts).digest
         for one, other in zip(streamed, whole.digest, strict=True):
             assert np.array_equal(one, other)
-    first, second = (digested(X[a], y[a], weights[a], loss) for a in (slice(40), slice(40, 90)))
+    first, second = (digested(X[a], y[a], weights[a], loss, cells=10) for a in (slice(40), slice(40, 90)))
     before = first.digest.table.copy()
     merged = first.merged(second)
     assert np.array_equal(first.digest.table, before)
-    assert merged.digest.totals[0] <= 12
+    assert merged.digest.totals.tolist() == [10, 2, 10]
     assert merged.digest.cells().sum(axis=0) == pytest.approx(whole.digest.cells().sum(axis=0))
-    true = rue.best_in_hindsight(X, y, loss=loss, radius=5, weights=weights).value
-    assert 0.2 * true < merged.digest.at_least(merged.loss, rue.Ball(5.0), np.ones(4), 1e-13) <= true
+    true = rue.best_in_hindsight(X, y, loss=loss, radius=1, weights=weights).value
+    assert 0.7 * true < merged.digest.at_least(merged.loss, rue.Ball(1.0), np.ones(4), 1e-13) <= true
 
 
 def test_a_model_file_goes_on_bit_for_bit(tmp_path):

@@ -77,9 +77,12 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
             moved = K.project(target)
             step = moved - z
             after = F.at(moved)[0]
-            if after <= value + float(slope @ step) + 0.5 * L * float(step @ step) + 1e-13 * abs(value) or L > 1e300:
+            if after <= value + float(slope @ step) + 0.5 * L * float(step @ step) + 1e-13 * abs(value):
                 break
             L *= 2.0
+            if L > 1e300:  # no step is short enough: the numbers have come to their end
+                best.offer(u)
+                return
         if float((z - moved) @ (moved - u)) > 0.0:
             momentum = 1.0  # the momentum points uphill
         following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
