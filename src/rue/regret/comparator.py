@@ -215,7 +215,7 @@ def _linear(problem: Hindsight, best: Best) -> tuple[bool, str]:
             best.offer(corner)
     elif isinstance(K, Ball | Simplex | L1Ball):
         corner = best.point.copy()
-        if K.lowest(S, corner):
+        if K.lowest(S, corner) and np.isfinite(corner).all():
             best.offer(K.project(corner))
     elif K.bounded:
         by_accelerated_gradients(problem, best, best.point, 300)
