@@ -441,3 +441,50 @@ def test_the_result_reads_as_a_sentence():
     assert str(best).startswith("the best linear model of norm ≤ 1 loses 0.585786")
     assert best.gap == best.value - best.at_least
     assert read_stream(np.eye(2), [1, -1], None, Hinge(), True)[2].tolist() == [1.0, 1.0]
+
+
+@each_loss
+def test_no_columns_no_room_and_numbers_at_their_end(loss):
+    """Whatever the scales, an interval comes back, and it holds what a few points lose."""
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(6)
+    if loss.task == "classify":
+        y = np.where(y > 0, 1.0, -1.0)
+    if isinstance(loss, Poisson):
+        y = rng.poisson(1.0, 6).astype(float)
+    at_zero = sum(loss.value(0.0, label) for label in y.tolist())
+    for options in ({"radius": 2.0}, {"domain": "reals"}, {"lambda_": 0.1}, {"domain": "box:-1,1"}):
+        best = best_in_hindsight(np.zeros((6, 0)), y, loss=loss, intercept=False, **options)
+        assert best.point.size == 0
+        assert best.interval == pytest.approx((at_zero, at_zero))
+    with pytest.raises(DataError, match="a simplex without coordinates has no points"):
+        best_in_hindsight(np.zeros((6, 0)), y, loss=loss, intercept=False, domain="simplex")
+    X = rng.standard_normal((6, 2))
+    for radius in (5e-324, 1e-300, 1e-160):
+        best = best_in_hindsight(X, y, loss=loss, radius=radius)
+        assert best.value == pytest.approx(at_zero, abs=1e-12)
+        assert best.gap <= 1e-6 * abs(best.value) + 1e-9
+    for scale, radius in ((1e300, 1e-300), (1e150, 1.0), (1e-150, 1.0), (1e-300, 1e300)):
+        for weight in (1.0, 1e150):
+            best = best_in_hindsight(X * scale, y, loss=loss, radius=radius, weights=np.full(6, weight))
+            assert best.at_least <= best.value <= weight * at_zero * (1 + 1e-9) + 1e-9
+            assert np.linalg.norm(best.point) <= radius * (1 + 1e-9)
+            assert str(best)
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, math.inf, math.nan])
+def test_balls_that_are_none(radius):
+    with pytest.raises(SettingsError, match="radius"):
+        best_in_hindsight(np.eye(2), [1, -1], radius=radius)
+
+
+def test_constant_and_equal_columns_one_row_and_no_weight():
+    X, y = np.ones((5, 3)), np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    for loss in ("logistic", "hinge", "square"):
+        one = best_in_hindsight(X, y, loss=loss, radius=2)
+        alone = best_in_hindsight(X[:, :0], y, loss=loss, radius=4)  # ‖(1, 1, 1, 1)/2‖ = 1: p up to 2·2
+        assert one.value == pytest.approx(alone.value, rel=1e-5)
+        assert best_in_hindsight(X[:1], y[:1], loss=loss, radius=2).gap <= 1e-5
+        assert best_in_hindsight(X, y, loss=loss, radius=2, weights=np.zeros(5)).interval == (0.0, 0.0)
+    with pytest.raises(DataError, match="no examples"):
+        best_in_hindsight(np.zeros((0, 2)), [], radius=1)

@@ -42,6 +42,7 @@ from rue.learning import Run
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
 from rue.regret.curvature import WIDEST, Curvature
+from rue.regret.digest import shelved
 from rue.regret.evidence import Evidence, Largest
 from rue.regret.witnesses import Pool
 from rue.settings import from_json, plain_json, read_json, rebuilt, write_json
@@ -251,18 +252,13 @@ def _kept(point: Any, coordinates: int) -> list[tuple[str, Any]]:
 
 def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any]:
     ledger, largest, pool, curvature = evidence.ledger, evidence.largest, evidence.pool, evidence.curvature
-    _put(arrays, "evidence.sums", ledger.sums)
-    _put(arrays, "evidence.S", ledger.S)
-    if largest is not None:
-        _put(arrays, "evidence.largest", largest.magnitudes)
-    if pool is not None:
-        used = pool.places.size + 1  # line 0 belongs to features that have not occurred
-        lines = {"table": pool.table[:used], "largest": pool.largest[:used], "places": pool.places.astype(np.float64)}
-        for name, array in {**lines, "state": pool.state, "radii": pool.radii, "rates": pool.rates}.items():
-            _put(arrays, f"pool.{name}", np.ascontiguousarray(array))
-    if curvature is not None:
-        for name in ("gram", "moment", "totals"):
-            _put(arrays, f"curvature.{name}", getattr(curvature, name))
+    digest = evidence.digest
+    parts = {"evidence.sums": ledger.sums, "evidence.S": ledger.S}
+    parts |= {} if largest is None else {"evidence.largest": largest.magnitudes}
+    for keeper in (pool, curvature, digest):
+        parts |= {} if keeper is None else keeper.stored()
+    for name, array in parts.items():
+        _put(arrays, name, np.ascontiguousarray(array))
     return {
         "loss": rebuilt(evidence.loss),
         "lambda": float(evidence.lambda_),
@@ -271,6 +267,7 @@ def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, A
         "largest": None if largest is None else largest.magnitudes.size,
         "pool": None if pool is None else [pool.lines.size, pool.places.size, pool.radii.size, bool(pool.largest.size)],
         "curvature": None if curvature is None else curvature.moment.size,
+        "digest": None if digest is None else [digest.largest.size, *digest.totals[:2].tolist()],
     }
 
 
@@ -283,7 +280,7 @@ def _evidence_read(reader: _Reader, head: Any, known: Iterable[type]) -> Evidenc
     reader.fill("evidence.sums", ledger.sums)
     reader.fill("evidence.S", ledger.S)
     _count(float(ledger.sums[accounts.EXAMPLES]), 2**53)
-    largest = pool = curvature = None
+    largest = pool = curvature = digest = None
     if head["largest"] is not None:
         largest = Largest(np.zeros(_rows(head["largest"], 1)))
         reader.fill("evidence.largest", largest.magnitudes)
@@ -294,9 +291,14 @@ def _evidence_read(reader: _Reader, head: Any, known: Iterable[type]) -> Evidenc
         if not isinstance(loss, Square):
             raise DataError("it holds the curvature of a loss that has none")
         curvature = Curvature(np.zeros((n, n)), np.zeros(n), np.zeros(2))
-        for name in ("gram", "moment", "totals"):
-            reader.fill(f"curvature.{name}", getattr(curvature, name))
-    return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty)
+    if head["digest"] is not None:
+        digest = shelved(loss, pool, *(_count(n, 2**53) for n in _typed(head["digest"], list)))
+    for keeper in (curvature, digest):
+        for name, array in ({} if keeper is None else keeper.stored()).items():
+            reader.fill(name, array)
+    if digest is not None:
+        digest.require_sane()
+    return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty, digest)
 
 
 def _pool_read(reader: _Reader, most: int, size: Any, used: Any, many: Any, scaled: Any) -> Pool:

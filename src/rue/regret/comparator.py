@@ -152,9 +152,12 @@ class _Settings:
         self.intercept = bool(intercept)
 
 
+@np.errstate(all="ignore")
 def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start: Any) -> Comparator:
     problem = Hindsight(*stream, settings.loss, settings.lambda_, K, settings.intercept)
     K.require(problem.d)
+    if isinstance(K, Simplex) and problem.d == 0:
+        raise DataError("a simplex without coordinates has no points: give it features or an intercept.")
     best = Best(problem, settings.tolerance)
     best.offer(K.project(np.zeros(problem.d)))
     begin = None
@@ -164,8 +167,7 @@ def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start:
             raise DataError(f"start must be {problem.d} finite numbers, one a coordinate, the intercept's first.")
         begin = K.project(begin)
         best.offer(begin)
-    with np.errstate(all="ignore"):
-        attained, note = _search(problem, best, begin)
+    attained, note = _search(problem, best, begin)
     return Comparator(
         K, settings.loss, settings.lambda_, best.point, best.value, min(best.at_least, best.value), attained, note
     )
@@ -176,6 +178,9 @@ def _search(problem: Hindsight, best: Best, start: Any) -> tuple[bool, str]:
     if problem.y.size == 0:
         best.offer_bound(0.0)
         return True, "every example has weight 0"
+    if problem.d == 0:  # the only point there is
+        best.offer_bound(best.value)
+        return True, ""
     if isinstance(problem.loss, Linear):
         return _linear(problem, best)
     if suits(problem):
@@ -201,14 +206,16 @@ def _linear(problem: Hindsight, best: Best) -> tuple[bool, str]:
     g = problem.slopes(np.zeros(problem.y.size))
     S, K = problem.pull(g), problem.domain
     if problem.ridge > 0.0:
-        best.offer(K.project(-S / problem.ridge))
+        lowest = -S / problem.ridge
+        if np.isfinite(lowest).all():
+            best.offer(K.project(lowest))
     elif (ends := sides(K, problem.d)) is not None:
         corner = np.where(S > 0.0, ends[0], np.where(S < 0.0, ends[1], best.point))
         if np.isfinite(corner).all():
             best.offer(corner)
     elif isinstance(K, Ball | Simplex | L1Ball):
         corner = best.point.copy()
-        if K.lowest(S, corner):
+        if K.lowest(S, corner) and np.isfinite(corner).all():
             best.offer(K.project(corner))
     elif K.bounded:
         by_accelerated_gradients(problem, best, best.point, 300)

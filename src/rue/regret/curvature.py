@@ -33,7 +33,7 @@ class Curvature(NamedTuple):
     def room(self, size: Any) -> Any:
         return size <= self.moment.size
 
-    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
+    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
         """Enter one example."""
         self.totals[0] += weight * y * y
         self.totals[1] += 1.0
@@ -46,6 +46,7 @@ class Curvature(NamedTuple):
                 self.gram[j, _0] += a
             for m in range(row.lo, k + np.uint64(1)):
                 self.gram[j, row.place(m)] += a * row.at(m)
+        return True
 
     def grown(self, size: int) -> Curvature:
         """Room for at least `size` coordinates."""
@@ -66,6 +67,10 @@ class Curvature(NamedTuple):
         size = max(self.moment.size, other.moment.size)
         mine, theirs = self.grown(size), other.grown(size)
         return Curvature(mine.gram + theirs.gram, mine.moment + theirs.moment, mine.totals + theirs.totals)
+
+    def stored(self) -> dict[str, Any]:
+        """The arrays that a model file holds."""
+        return {f"curvature.{name}": array for name, array in self._asdict().items()}
 
     def at_least(self, domain: Domain, scales: Any) -> float:
         """A lower bound on min over K of Σ weight·(⟨u, x⟩ − y)², exact up to rounding; K in units of `scales`.

@@ -70,12 +70,19 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
                 continue
         L = L or _first_curvature(F, z, slope)
         while True:
-            moved = K.project(z - slope / L)
+            target = z - slope / L
+            if not np.isfinite(target).all():
+                best.offer(u)
+                return
+            moved = K.project(target)
             step = moved - z
             after = F.at(moved)[0]
-            if after <= value + float(slope @ step) + 0.5 * L * float(step @ step) + 1e-13 * abs(value) or L > 1e300:
+            if after <= value + float(slope @ step) + 0.5 * L * float(step @ step) + 1e-13 * abs(value):
                 break
             L *= 2.0
+            if L > 1e300:  # no step is short enough: the numbers have come to their end
+                best.offer(u)
+                return
         if float((z - moved) @ (moved - u)) > 0.0:
             momentum = 1.0  # the momentum points uphill
         following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
@@ -121,6 +128,7 @@ def by_subgradients(problem: Hindsight, best: Best, start: Any, rounds: int) -> 
                 return
         slope = S + problem.ridge * u
         squares += float(slope @ slope)
-        if squares == 0.0:
+        target = u - reach / math.sqrt(2.0 * squares) * slope if squares > 0.0 else u
+        if squares == 0.0 or not np.isfinite(target).all():
             return
-        u = K.project(u - reach / math.sqrt(2.0 * squares) * slope)
+        u = K.project(target)

@@ -1,7 +1,8 @@
 """What a pass keeps so that regret can be certified afterwards: a function of the stream and of the predictions alone.
 
 The ledger has the sums of D1 and is always kept; the largest magnitude of each feature, witnesses (D3) and curvature
-(D4) are kept when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over shards.
+(D4) are kept when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over shards. With
+witnesses a digest is kept too, as long as the stream is narrow.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rue.ledger import Ledger, keep_accounts, open_ledger
 from rue.losses import Loss, Square
 from rue.regret.certificate import Certificate
 from rue.regret.curvature import Curvature, open_curvature
+from rue.regret.digest import Digest, condenses, open_digest
 from rue.regret.witnesses import Pool, best_mixture, open_pool, watch
 from rue.rows import SparseRows
 from rue.streams import Block
@@ -38,12 +40,13 @@ class Largest(NamedTuple):
     def room(self, size: Any) -> Any:
         return size <= self.magnitudes.size
 
-    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
+    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
         if row.shift > _0:
             self.magnitudes[_0] = 1.0
         for k in range(row.lo, row.hi):
             j = row.place(k)
             self.magnitudes[j] = max(self.magnitudes[j], abs(row.at(k)))
+        return True
 
     def grown(self, size: int) -> Largest:
         if size <= self.magnitudes.size:
@@ -70,6 +73,8 @@ class Evidence:
     """The rounds' regulariser (λ/2)‖w‖², written apart from the loss (D2)."""
     penalty: float = 0.0
     """Σ weight·(λ/2)‖w_t‖² of the points played."""
+    digest: Digest | None = None
+    """Kept with the witnesses, as long as the stream is narrow enough."""
 
     def widen(self, size: int) -> None:
         """Make room for `size` coordinates."""
@@ -78,7 +83,7 @@ class Evidence:
             setattr(self, name, keeper.grown(size))
 
     def _keepers(self) -> list[tuple[str, Any]]:
-        kept = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature")]
+        kept = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
         return [(name, keeper) for name, keeper in kept if keeper is not None]
 
     def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
@@ -106,11 +111,15 @@ class Evidence:
             occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
             self.pool = self.pool.claimed(occurring, rows.shift)
         for _, keeper in self._keepers():
-            end = watch(self.loss, keeper, rows, y, weights, predictions, 0)
-            if end < len(block):
-                end = watch(self.loss, keeper, block.in_order().rows(intercept), y, weights, predictions, end)
-            if end < len(block):
-                raise BadExample(end, "the sparse matrix is damaged.")
+            given, end = rows, 0
+            while end < len(block):
+                end = watch(self.loss, keeper, given, y, weights, predictions, end)
+                if isinstance(keeper, Digest) and keeper.full():
+                    self.digest = keeper = keeper.reduced(self.loss)
+                elif end < len(block) and given is not rows:
+                    raise BadExample(end, "the sparse matrix is damaged.")
+                elif end < len(block):
+                    given = block.in_order().rows(intercept)
 
     def merged(self, other: Evidence) -> Evidence:
         """The evidence of two parts of a stream together, whichever learners they had."""
@@ -118,6 +127,8 @@ class Evidence:
             raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
         theirs = dict(other._keepers())
         both = {name: keeper.merged(theirs[name]) for name, keeper in self._keepers() if name in theirs}
+        if (digest := both.get("digest")) is not None and digest.full():
+            both["digest"] = digest.reduced(self.loss)
         mine, others = self.scales(), other.scales()
         if "pool" not in both and mine is not None and others is not None:
             both["largest"] = Largest(mine).merged(Largest(others))
@@ -150,6 +161,8 @@ class Evidence:
         if self.pool is not None and self.lambda_ == 0.0:
             witnesses = int(self.pool.radii.size)
             seen = self._witnessed(domain, by, total - A - self._rounding * (abs(total) + abs(A)), S)
+            if self.digest is not None:
+                seen = max(seen, self.digest.at_least(self.loss, domain, by, self._rounding))
             if seen > at_least:
                 theorem, at_least = "D3", seen
         if self.curvature is not None and self.lambda_ == 0.0:
@@ -219,4 +232,5 @@ def open_evidence(
         raise SettingsError(f"curvature (D4) is kept for square loss, which is a quadratic; {loss!r} is not.")
     pool = None if witnesses is None else open_pool(witnesses, units == "largest")
     largest = Largest(np.zeros(1)) if units == "largest" and pool is None else None
-    return Evidence(loss, open_ledger(), largest, pool, open_curvature() if curvature else None, lambda_)
+    digest = open_digest(pool.radii, units == "largest") if pool is not None and condenses(loss) else None
+    return Evidence(loss, open_ledger(), largest, pool, open_curvature() if curvature else None, lambda_, digest=digest)

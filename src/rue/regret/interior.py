@@ -159,7 +159,8 @@ class Path:
             mu += (self.radius or 0.0) * float(np.linalg.norm(gradient))
         mu = mu or 1.0
         self.zl, self.zu = np.where(self.below, mu / lower, 0.0), np.where(self.above, mu / upper, 0.0)
-        self.nu = mu / self._room(self.u) if self.radius is not None else 0.0
+        room = self._room(self.u) if self.radius is not None else 0.0
+        self.nu = mu / room if room > 0.0 else 0.0  # the square of a tiny radius is 0: then no step will be made
 
     def _room(self, u: Any) -> float:
         """½(radius² − ‖u − centre‖²), without cancelling squares."""

@@ -13,7 +13,7 @@ from rue.errors import SettingsError
 from rue.losses import Loss, ZeroOne
 from rue.registry import make
 
-__all__ = ["loss_range"]
+__all__ = ["largest_norm", "loss_range"]
 
 
 def loss_range(
@@ -41,7 +41,7 @@ def loss_range(
             "that it can take, and give the range B yourself."
         )
     ends = (-1.0, 1.0) if made.task == "classify" else _label_range(made, y_low, y_high)
-    h = X * _largest_norm(K, d)
+    h = X * largest_norm(K, d)
     if ends is None or h == math.inf:
         return math.inf
     return max(made.value(p, y) for p in (-h, h) for y in ends)
@@ -59,7 +59,7 @@ def _label_range(loss: Loss, low: float | None, high: float | None) -> tuple[flo
     return float(low), float(high)
 
 
-def _largest_norm(domain: Domain, d: int | None) -> float:
+def largest_norm(domain: Domain, d: int | None) -> float:
     """max ‖w‖ over the domain, or an upper bound of it."""
     if isinstance(domain, Ball):
         return domain.radius + float(np.linalg.norm(domain.centre))
@@ -68,7 +68,7 @@ def _largest_norm(domain: Domain, d: int | None) -> float:
     if isinstance(domain, Simplex):
         return domain.total
     if isinstance(domain, Intersection):
-        return min(_largest_norm(member, d) for member in domain.members)
+        return min(largest_norm(member, d) for member in domain.members)
     if not domain.bounded:
         return math.inf
     size = domain.dimension or d

@@ -53,7 +53,7 @@ class Pool(NamedTuple):
         self.largest[line] = max(self.largest[line], abs(x))
         return x / self.largest[line] if self.largest[line] > 0.0 else 0.0
 
-    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> None:
+    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
         """One round of every witness."""
         K = self.radii.size
         for i in range(K):
@@ -71,6 +71,7 @@ class Pool(NamedTuple):
                 self.scatter(_0, 1.0)
             for k in range(row.lo, row.hi):
                 self.scatter(row.place(k), row.at(k))
+        return True
 
     def gather(self, j: Any, x: Any) -> Any:
         """Add feature j to every ⟨v, x⟩; its square."""
@@ -152,6 +153,13 @@ class Pool(NamedTuple):
             largest[at] = np.maximum(largest[at], other.largest[theirs])
         return both._replace(table=table, state=state, largest=largest)
 
+    def stored(self) -> dict[str, Any]:
+        """The arrays that a model file holds."""
+        used = self.places.size + 1  # line 0 belongs to features that have not occurred
+        lines = {"table": self.table[:used], "largest": self.largest[:used], "places": self.places.astype(np.float64)}
+        numbers = {"state": self.state, "radii": self.radii, "rates": self.rates}
+        return {f"pool.{name}": array for name, array in (lines | numbers).items()}
+
     def magnitudes(self) -> Any:
         """The largest magnitude of each coordinate's feature, or None in raw units."""
         return self.spread(self.largest, self.lines.size) if self.largest.size else None
@@ -232,7 +240,10 @@ def open_pool(radii: Any, scaled: bool) -> Pool:
 
 @kernel
 def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: Any, begin: Any) -> Any:
-    """Give a keeper of evidence the rows from `begin` on that were scored; the first row it cannot take, or all."""
+    """Give a keeper of evidence the rows from `begin` on that were scored; the first row it cannot take, or all.
+
+    It may also stop after a row, when the keeper's `learn` says that it has no room for another.
+    """
     size = rows.coordinates()
     if not keeper.room(size) or predictions.size < y.size:
         return begin
@@ -245,7 +256,8 @@ def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: 
         row = rows.row(i)
         if not (row.ordered() and row.fits(size)):
             return i
-        keeper.learn(loss, row, y[i], weight)
+        if not keeper.learn(loss, row, y[i], weight):
+            return i + 1
     return y.size
 
 
