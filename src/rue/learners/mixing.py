@@ -133,7 +133,7 @@ class Chances(NamedTuple):
                 noes += self.kinds[kind] * against
         return math.log(ayes / noes)
 
-    def mixed_kind(self, scratch: Any, kind: Any) -> Any:
+    def mixed_kind(self: Any, scratch: Any, kind: Any) -> Any:
         """The mixed probabilities of yes and no of one kind, after `mixed`."""
         shares, yes, no = self.members[SHARES], scratch[YES], scratch[NO]
         ayes, noes, total = 0.0, 0.0, 0.0
@@ -171,7 +171,7 @@ class Means(NamedTuple):
                 mean += self.kinds[kind] * self.mixed_kind(scratch, kind)
         return mean / total
 
-    def mixed_kind(self, scratch: Any, kind: Any) -> Any:
+    def mixed_kind(self: Any, scratch: Any, kind: Any) -> Any:
         """The mean of one kind."""
         shares, p = self.members[SHARES], scratch[PREDICTION]
         mean, total = 0.0, 0.0
