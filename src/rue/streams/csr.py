@@ -130,12 +130,9 @@ class Csr(NamedTuple):
         return _View(self.offsets[: int(self.state[ROWS]) + 1], self.indices[:features], self.values[:features], width)
 
 
-def open_csr(rows: int, size: int) -> Csr:
-    """Room for some rows, and for the features that a text of some size usually holds.
-
-    Not for those it may hold: memory that is used again and again costs nothing, much memory used once is slow.
-    """
-    features = max(size // 8, 16)
+def open_csr(rows: int, features: int) -> Csr:
+    """Room for some rows and features."""
+    features = max(features, 16)
     offsets = np.empty(rows + 1, dtype=np.int64)
     offsets[0] = 0
     return Csr(

@@ -11,9 +11,9 @@ import numpy as np
 
 from rue._jit import Kernel, kernel
 from rue.streams.chunk import BadRow
-from rue.streams.csr import CODE, DONE, LINE, PLACE, POSITION, ROOM, ROWS, Csr
+from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, Csr
 
-__all__ = ["count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
+__all__ = ["Density", "count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
 
 _MARK = b"\xef\xbb\xbf"  # which some editors begin a file of UTF-8 with
 
@@ -25,6 +25,24 @@ def split_point(buffer: bytes) -> int:
     6
     """
     return buffer.rfind(b"\n") + 1
+
+
+class Density:
+    """How many features a text of some size may hold, by what earlier ones held.
+
+    Room for as many as there can be, one for every two bytes, would be memory that is not used again and again: slow.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 8.0
+        """What a feature takes, on average, in the densest text so far."""
+
+    def features(self, text: bytes) -> int:
+        return int(len(text) / self.bytes)
+
+    def note(self, text: bytes, csr: Csr) -> None:
+        """Learn from a text what the next ones may hold."""
+        self.bytes = min(self.bytes, max(2.0, 0.95 * len(text) / max(1, int(csr.state[FEATURES]))))
 
 
 @kernel

@@ -64,7 +64,8 @@ class Names:
     def __init__(self, names: Iterable[tuple[int, str]] = ()) -> None:
         self.of: dict[int, str] = {}
         self._table = np.zeros(2 * ROOM, dtype=np.uint64)
-        self._seen = np.zeros(int(FIRST) // 64, dtype=np.uint64)
+        self.seen = np.zeros(int(FIRST) // 64, dtype=np.uint64)
+        """A bit for each of the first slots, set if it has a name."""
         self.add(names)
 
     def add(self, names: Iterable[tuple[int, str]]) -> None:
@@ -77,7 +78,7 @@ class Names:
                     place = (place + 1) & int(_LAST)
                 self._table[place] = slot + 1
                 if slot < FIRST:
-                    self._seen[slot >> 6] |= np.uint64(1 << (slot & 63))
+                    self.seen[slot >> 6] |= np.uint64(1 << (slot & 63))
 
     def full(self) -> bool:
         return len(self.of) >= ROOM
@@ -86,4 +87,4 @@ class Names:
         """Room for what one text adds."""
         table = self._table.copy()
         known = int(np.count_nonzero(table))
-        return NewNames(table, self._seen.copy(), np.empty((ROOM, 4), dtype=np.uint64), np.array([known, 0]))
+        return NewNames(table, self.seen.copy(), np.empty((ROOM, 4), dtype=np.uint64), np.array([known, 0]))

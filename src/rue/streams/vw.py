@@ -23,7 +23,7 @@ from rue.streams.base import Block
 from rue.streams.chunk import Chunk
 from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, open_csr
 from rue.streams.hashing import Hasher
-from rue.streams.lines import count_lines, number_fault, read_lines, shown, word_at
+from rue.streams.lines import Density, count_lines, number_fault, read_lines, shown, word_at
 from rue.streams.names import Names, NewNames
 from rue.streams.numbers import as_text
 
@@ -244,18 +244,19 @@ class VW:
     def __init__(self, bits: int = 20) -> None:
         if not 1 <= bits <= 32:
             raise SettingsError(f"bits must lie between 1 and 32, not {bits}.")
-        self.bits = bits
+        self.bits, self._density = bits, Density()
 
     def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:
         """The examples of some whole lines, of which the last may lack its end; and new names, if some are given."""
         lines = as_text(text)
-        csr = open_csr(count_lines(text), len(text))
+        csr = open_csr(count_lines(text), self._density.features(text))
         weights = np.empty(csr.labels.size)
         tags = np.empty((csr.labels.size, 2), dtype=np.uint64)
         new = names.opened() if names is not None else _NO_NAMES
         words = Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
         args = (words, np.uint64(2**self.bits - 1), weights, tags, new)
         csr, bad = read_lines(_read, args, csr, text, first_line, _complaint)
+        self._density.note(text, csr)
         rows = int(csr.state[ROWS])
         block = Block(
             csr.matrix(2**self.bits), csr.labels[:rows], weights[:rows] if (weights[:rows] != 1.0).any() else None
