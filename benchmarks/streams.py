@@ -204,7 +204,7 @@ def against_pyarrow() -> list[tuple[str, float, str]]:
                 jobs = {
                     "pyarrow": lambda: _drain(path),  # noqa: B023  # called before the loop goes on
                     "bare learning": lambda: ours(lambda: blocks),  # noqa: B023
-                    "rue": lambda: ours(read),  # noqa: B023
+                    "rue": lambda: ours(read),
                 }
                 spent = {what: min(_processors(job) for _ in range(4)) for what, job in jobs.items()}
                 print(f"  {name}.{suffix}: " + ", ".join(f"{what} {spent[what]:.2f} s" for what in spent))
