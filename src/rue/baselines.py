@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import kernel
+from rue._jit import kernel, twin
 from rue.losses import Loss, Poisson, Square
 
 __all__ = ["Baselines"]
@@ -96,9 +96,7 @@ class Baselines:
         if isinstance(loss, Poisson):  # Σ w(e^c − y c), at c = ln of the mean
             mean = float(sums[MEAN])
             return float(sums[MASS]) * (mean - mean * math.log(mean)) if mean > 0.0 else 0.0
-        return _least(
-            lambda c: float(_total(loss, c, self.values, self.masses)), float(self.values[0]), float(self.values[-1])
-        )
+        return _least(_at(loss, self.values, self.masses), float(self.values[0]), float(self.values[-1]))
 
     def no_change(self, loss: Loss) -> float:
         """What saying the last label again loses; of two classes always as confidently, as is best in hindsight."""
@@ -108,8 +106,13 @@ class Baselines:
         return first + self._classes(loss, self.sums[[OTHER, SAME]], 0.0)
 
     def _classes(self, loss: Loss, masses: Any, low: float) -> float:
-        signs = np.array([-1.0, 1.0])
-        return _least(lambda c: float(_total(loss, c, signs, np.ascontiguousarray(masses))), low, 64.0)
+        return _least(_at(loss, np.array([-1.0, 1.0]), np.ascontiguousarray(masses)), low, 64.0)
+
+
+def _at(loss: Loss, y: Any, weights: Any) -> Callable[[float], float]:
+    """Σ weight·ℓ(c, y) as a function of c."""
+    total, as_compiled = _total.resolve(loss, 0.0, y, weights), twin(loss)
+    return lambda c: float(total(as_compiled, c, y, weights))
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:

@@ -17,7 +17,7 @@ NOTHING = np.uint32(2**32 - 1)
 # In Numba an unsigned and a signed whole number add up to a float, so every constant is unsigned.
 _U = np.uint64
 _LOW = _U(2**32 - 1)
-_0, _1, _3, _4, _8 = (_U(i) for i in (0, 1, 3, 4, 8))
+_0, _1, _3, _4, _6, _8, _63 = (_U(i) for i in (0, 1, 3, 4, 6, 8, 63))
 _5, _13, _15, _16, _17, _19 = (_U(i) for i in (5, 13, 15, 16, 17, 19))
 _C1, _C2, _ADD, _F1, _F2 = (_U(i) for i in (0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35))
 
@@ -87,20 +87,23 @@ class Rows(NamedTuple):
 
 
 @kernel
-def assemble(numbers: Any, absent: Any, slots: Any, good: Any, culprit: Any, rows: Any) -> Any:
-    """Write the good rows and return how many there are.
+def assemble(
+    numbers: Any, begin: Any, stop: Any, absent: Any, slots: Any, good: Any, culprit: Any, rows: Any, count: Any
+) -> Any:
+    """Write the good ones of the rows begin:stop after `count` others; how many there are then, and whether a number is
+    missing in one of them.
 
-    `numbers[j, i]` is feature j of row i: 0 is left out, NaN becomes the indicator at slot `absent[j]`, and an infinity
-    takes the row out, with its column in `culprit`. `slots[h, i]` are slots of value 1 or NOTHING. There must be room
-    for one feature more than there can be.
+    `numbers[j, i]` is feature j of row begin + i: 0 is left out, NaN becomes the indicator at slot `absent[j]`, and an
+    infinity takes the row out, with its column in `culprit`. `slots[h, i]` are slots of value 1 or NOTHING. There must
+    be room for one feature more than there can be.
     """
-    count, end = 0, _0
-    for i in range(good.size):
+    end, missing = _U(rows.indptr[count]), False
+    for i in range(begin, stop):
         if not good[i]:
             continue
         start, odd = end, False
         for j in range(absent.size):  # no branch: whether a number is 0 cannot be foreseen
-            x = numbers[j, i]
+            x = numbers[j, i - begin]
             rows.indices[end], rows.values[end] = j, x
             end += _U(x != 0.0)
             odd |= not math.isfinite(x)
@@ -108,7 +111,7 @@ def assemble(numbers: Any, absent: Any, slots: Any, good: Any, culprit: Any, row
         if odd:
             infinite, end = -1, start
             for j in range(absent.size):
-                x = numbers[j, i]
+                x = numbers[j, i - begin]
                 if math.isinf(x):
                     infinite = j
                 elif x != 0.0 and not math.isnan(x):
@@ -119,23 +122,30 @@ def assemble(numbers: Any, absent: Any, slots: Any, good: Any, culprit: Any, row
                 continue
             first = end
             for j in range(absent.size):
-                if math.isnan(numbers[j, i]):
+                if math.isnan(numbers[j, i - begin]):
                     end = rows.enter(absent[j], first, end)
+                    missing = True
         for h in range(slots.shape[0]):
             if slots[h, i] != NOTHING:
                 end = rows.enter(slots[h, i], first, end)
         count += 1
         rows.indptr[count] = end
-    return count
+    return count, missing
 
 
 @kernel
-def first_of_each(slots: Any, good: Any, table: Any, out: Any) -> Any:
-    """The first good row of each slot that occurs, into `out`; how many. `table` is filled with NOTHING, 2^b long."""
+def first_of_each(slots: Any, good: Any, seen: Any, table: Any, out: Any) -> Any:
+    """The first good row of each slot that occurs and has no bit in `seen`, into `out`; how many.
+
+    `table` is filled with NOTHING, 2^b long.
+    """
     mask, count = _U(table.size - 1), 0
     for i in range(good.size):
         if good[i] and slots[i] != NOTHING:
-            k = _U(slots[i]) & mask
+            k = _U(slots[i])
+            if k >> _6 < _U(seen.size) and seen[k >> _6] >> (k & _63) & _1 != _0:
+                continue
+            k &= mask
             while table[k] != NOTHING and table[k] != slots[i]:
                 k = (k + _1) & mask
             if table[k] == NOTHING:

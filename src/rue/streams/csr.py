@@ -10,12 +10,15 @@ import numpy as np
 from rue._jit import values
 from rue.streams.base import _View
 
-__all__ = ["CODE", "DONE", "FEATURES", "LINE", "PLACE", "POSITION", "ROWS", "WIDTH", "Csr", "open_csr"]
+__all__ = ["CODE", "DONE", "FEATURES", "LINE", "PLACE", "POSITION", "ROOM", "ROWS", "WIDTH", "Csr", "open_csr"]
 
 POSITION, LINE, ROWS, FEATURES, WIDTH, CODE, PLACE = (np.uint64(i) for i in range(7))
-DONE = np.uint64(0)
+DONE, ROOM = np.uint64(0), np.uint64(99)
+"""Codes: all is well; there is no room for the row, which is to be read again."""
 _0, _1, _2, _7, _8, _32 = (np.uint64(i) for i in (0, 1, 2, 7, 8, 32))
 _LOW = np.uint64(0xFFFFFFFF)
+LONG = 1024
+"""Features in a row for which there is room to sort."""
 
 
 @values
@@ -109,6 +112,18 @@ class Csr(NamedTuple):
         self.state[ROWS] = row + _1
         self.state[FEATURES] = hi
 
+    def limit(self, lo: Any) -> Any:
+        """Where a row that starts at feature lo must end at the latest."""
+        return min(np.uint64(self.indices.size), lo + np.uint64(self.spare.size))
+
+    def grown(self) -> Csr:
+        """The same with more room."""
+        used, room, longest = int(self.state[FEATURES]), 2 * self.indices.size, 4 * self.spare.size
+        indices, values = np.empty(room, dtype=np.uint32), np.empty(room)
+        indices[:used], values[:used] = self.indices[:used], self.values[:used]
+        keys, spare = np.empty(2 * (longest + 8), dtype=np.uint64), np.empty(longest)
+        return self._replace(indices=indices, values=values, keys=keys, spare=spare)
+
     def matrix(self, width: int) -> Any:
         """The rows so far."""
         features = int(self.state[FEATURES])
@@ -116,7 +131,8 @@ class Csr(NamedTuple):
 
 
 def open_csr(rows: int, features: int) -> Csr:
-    """Room for some rows and features; memory that is never written to costs nothing."""
+    """Room for some rows and features."""
+    features = max(features, 16)
     offsets = np.empty(rows + 1, dtype=np.int64)
     offsets[0] = 0
     return Csr(
@@ -126,6 +142,6 @@ def open_csr(rows: int, features: int) -> Csr:
         np.empty(features),
         np.empty(rows),
         np.empty(rows, dtype=np.int64),
-        np.empty(2 * (features + 8), dtype=np.uint64),
-        np.empty(features),
+        np.empty(2 * (LONG + 8), dtype=np.uint64),
+        np.empty(LONG),
     )

@@ -182,7 +182,8 @@ class Data:
         for piece in table.pieces(start):
             if stop.is_set():
                 return
-            job = partial(table.chunk, piece, self.columns, labels=labelled, names=not self.names.full())
+            names = False if self.names.full() else self.names
+            job = partial(table.chunk, piece, self.columns, labels=labelled, names=names)
             yield job, source.name, _row(place.file, piece.end), partial(_before_row, place.file, piece)
 
     def describe(self) -> dict[str, Any]:

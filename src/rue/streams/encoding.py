@@ -14,22 +14,33 @@ from rue.streams.assembly import NOTHING, Rows, assemble, first_of_each, hash_te
 from rue.streams.base import Block, _View
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.columns import Columns, kind_of
+from rue.streams.names import Names
 
 __all__ = ["encode", "shortened"]
 
 DAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 """Of the week, from that of 1970-01-01."""
 HOURS = tuple(map(str, range(24)))
+CACHED = 1 << 17
+"""Numbers put together at a time: a MiB of them stays in the processor's cache."""
+_NONE = np.empty(0, dtype=np.uint64)
 SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def encode(
-    columns: Columns, batch: Any, lines: Any, bad: Iterable[BadRow] = (), *, labels: bool = True, names: bool = False
+    columns: Columns,
+    batch: Any,
+    lines: Any,
+    bad: Iterable[BadRow] = (),
+    *,
+    labels: bool = True,
+    names: Names | bool = False,
 ) -> Chunk:
     """The examples of a record batch whose rows stand in these lines; pure, and free of the GIL where it takes time.
 
     `bad` are rows of the same piece that came not so far. Without `labels` a row needs no label, a table no target.
-    With `names`, the hashed features that occur are named, each column's in the order of their first occurrence.
+    With `names`, the hashed features that occur are named, each column's in the order of their first occurrence; those
+    that some names given already know may be left out.
     """
     there = batch.schema.names
     columns.require(there, labels)
@@ -44,7 +55,7 @@ def encode(
     if columns.weight is not None and (labels or columns.weight in there):
         weights = _weights(columns.weight, _column(batch, columns.weight), good, why)
     X = reader.rows(good, why)
-    called = reader.names(good) if names else ()
+    called = reader.names(good, names.seen if isinstance(names, Names) else _NONE) if names is not False else ()
     if why:
         y, weights = (None if column is None else column[good] for column in (y, weights))
     kept = lines[good] if why else lines
@@ -68,8 +79,10 @@ class _Reader:
 
     def __init__(self, columns: Columns, count: int) -> None:
         self.columns, self.count = columns, count
-        self.own = np.empty((len(columns.own), count + 8))  # 8 more: columns a power of 2 apart would share cache lines
-        self.filled = 0
+        self.own: list[Any] = []
+        """The columns with slots of their own, as numbers of any kind."""
+        self.missing = False
+        """Whether a number is missing in a good row."""
         self.slots: list[Any] = []
         self.texts: list[tuple[str, Any]] = []
 
@@ -77,16 +90,15 @@ class _Reader:
         if kind == "category":
             self.hashed(name, _texts(name, column))
             return
-        out = self.own[self.filled, : self.count]
-        self.filled += 1
         if kind in ("number", "boolean"):
-            out[:] = _numbers(name, column)
+            self.own.append(_numbers(name, column))
             return
         missing, days, seconds = _moments(name, kind, column)
         whole, part = seconds
-        out[:] = days + part / whole
+        moments = days + part / whole
         if missing is not None:
-            out[missing] = np.nan
+            moments[missing] = np.nan
+        self.own.append(moments)
         if kind in ("timestamp", "time"):
             self.listed(f"{name}.hour", HOURS, part // (whole // 24), missing)
         if kind in ("timestamp", "date"):
@@ -123,7 +135,14 @@ class _Reader:
         room = self.count * (len(own) + len(slots)) + 1
         out = Rows(np.zeros(self.count + 1, np.int64), np.empty(room, np.uint32), np.empty(room))
         culprit = np.zeros(self.count, np.int32)
-        count = assemble(self.own, absent, slots, good, culprit, out)
+        step = max(64, min(self.count, CACHED // max(1, len(own))))
+        numbers, count = np.empty((len(own), step + 8)), 0  # 8 more: columns a power of 2 apart would share cache lines
+        for begin in range(0, self.count, step):
+            stop = min(begin + step, self.count)
+            for to, column in zip(numbers, self.own, strict=True):
+                to[: stop - begin] = column[begin:stop]
+            count, missing = assemble(numbers, begin, stop, absent, slots, good, culprit, out, count)
+            self.missing |= missing
         if count + len(why) < self.count:
             for i in np.flatnonzero(~good).tolist():
                 why.setdefault(i, (own[culprit[i]], "an infinity"))
@@ -133,19 +152,22 @@ class _Reader:
             width = self.columns.full_width
         return _View(out.indptr[: count + 1], out.indices[:used], out.values[:used], width)
 
-    def names(self, good: Any) -> tuple[tuple[int, str], ...]:
-        """The hashed features that occur in good rows."""
+    def names(self, good: Any, seen: Any) -> tuple[tuple[int, str], ...]:
+        """The hashed features that occur in good rows, without those that have a bit in `seen`."""
         import pyarrow as pa
 
         found: dict[int, str] = {}
-        own = self.columns.own
-        for name, values, slot in zip(own, self.own, _few_slots(self.columns, own, ("",) * len(own)), strict=True):
-            if np.isnan(values[: self.count][good]).any():
+        own = self.columns.own if self.missing else ()
+        absent = _few_slots(self.columns, own, ("",) * len(own))
+        for name, values, slot in zip(own, self.own[: len(own)], absent, strict=True):
+            if np.isnan(values[good]).any():
                 found.setdefault(int(slot), f"{name}=")
         out = np.empty(self.count, np.int64)
         for slots, (name, texts) in zip(self.slots, self.texts, strict=True):
             table = np.full(2 << self.count.bit_length(), NOTHING)
-            count = first_of_each(slots, good, table, out)
+            count = first_of_each(slots, good, seen, table, out)
+            if not count:
+                continue
             chosen = texts.take(pa.array(out[:count]))
             if pa.types.is_dictionary(chosen.type):
                 chosen = chosen.dictionary_decode()
@@ -194,6 +216,8 @@ def _numbers(name: str, column: Any) -> Any:
     """As an array of numbers, NaN where they are missing."""
     import pyarrow as pa
 
+    if column.type in (pa.float64(), pa.int64()):  # as most are; to tell what the others are takes time
+        return column.to_numpy(zero_copy_only=False)
     if kind_of(column.type) not in ("number", "boolean") and not pa.types.is_null(column.type):
         raise DataError(f"the column {name!r} held numbers at the beginning, but holds {column.type} here.")
     if pa.types.is_boolean(column.type):

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from rue.errors import DataError
 from rue.streams.chunk import Chunk
+from rue.streams.lines import count_lines
 
 __all__ = [
     "FORMATS",
@@ -194,7 +195,7 @@ def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: Until | No
             if cut == 0:
                 continue
             data, rest = rest[:cut], rest[cut:]
-            lines = data.count(b"\n") + (not data.endswith(b"\n"))
+            lines = count_lines(data)
             offset, line = offset + len(data), line + lines
             yield Piece(data, line - lines + 1, offset, line, tuple(recent))
             recent.append(data)
@@ -227,12 +228,19 @@ def _arrivals(file: IO[bytes], source: Source, stop: Until) -> Iterator[tuple[by
     """Bytes as they come, a piece at most, and whether they are the last; a pipe is not waited for beyond patience."""
     if source.path != "-":
         while not stop.is_set():
-            data = file.read(PIECE)
+            data = file.read(PIECE if source.packed else _whole_lines(file))
             yield data, not data
             if not data:
                 return
     else:
         yield from _through_pipe(file.fileno(), stop)
+
+
+def _whole_lines(file: IO[bytes]) -> int:
+    """How much to read of a plain file so that it ends where a line does: what is read so need not be put together."""
+    window = min(PIECE, 65_536)
+    ahead = os.pread(file.fileno(), window, file.tell() + PIECE - window)
+    return PIECE - window + (ahead.rfind(b"\n") + 1 or window)
 
 
 def _through_pipe(pipe: int, stop: Until) -> Iterator[tuple[bytes, bool]]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import Kernel
+from rue._jit import Kernel, kernel
 from rue.streams.chunk import BadRow
-from rue.streams.csr import CODE, DONE, LINE, PLACE, POSITION, ROWS, Csr
+from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, Csr
 
-__all__ = ["count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
+__all__ = ["Density", "count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
 
 _MARK = b"\xef\xbb\xbf"  # which some editors begin a file of UTF-8 with
 
@@ -27,9 +27,35 @@ def split_point(buffer: bytes) -> int:
     return buffer.rfind(b"\n") + 1
 
 
-def count_lines(data: Any) -> int:
-    """How many lines there are, the last one perhaps unfinished; in pieces that stay in the processor's cache."""
-    return 1 + sum(int(np.count_nonzero(data[i : i + 65_536] == 10)) for i in range(0, data.size, 65_536))
+class Density:
+    """How many features a text of some size may hold, by what earlier ones held.
+
+    Room for as many as there can be, one for every two bytes, would be memory that is not used again and again: slow.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 8.0
+        """What a feature takes, on average, in the densest text so far."""
+
+    def features(self, text: bytes) -> int:
+        return int(len(text) / self.bytes)
+
+    def note(self, text: bytes, csr: Csr) -> None:
+        """Learn from a text what the next ones may hold."""
+        self.bytes = min(self.bytes, max(2.0, 0.95 * len(text) / max(1, int(csr.state[FEATURES]))))
+
+
+@kernel
+def _line_ends(data: Any) -> Any:
+    count = 0
+    for i in range(data.size):
+        count += data[i] == 10
+    return count
+
+
+def count_lines(text: bytes) -> int:
+    """How many lines there are, the last one perhaps unfinished."""
+    return int(_line_ends(np.frombuffer(text, dtype=np.uint8))) + (not text.endswith(b"\n"))
 
 
 def read_lines(
@@ -39,20 +65,25 @@ def read_lines(
     text: bytes,
     first_line: int,
     complaint: Callable[[bytes, int, int], str],
-) -> tuple[BadRow, ...]:
-    """Call a kernel, which stops after each row that is no example, until it has read the whole text."""
+) -> tuple[Csr, tuple[BadRow, ...]]:
+    """Call a kernel, with rows to write to before its other arguments, until it has read the whole text.
+
+    It stops after each row that is no example, and before one that there is no room for.
+    """
     state = csr.state
     state[POSITION] = len(_MARK) if first_line == 1 and text.startswith(_MARK) else 0
     state[LINE] = first_line
-    run = read.resolve(*args)
+    run = read.resolve(csr, *args)
     bad = []
     while state[POSITION] < len(text):
-        run(*args)
-        if state[CODE] != DONE:
+        run(csr, *args)
+        if state[CODE] == ROOM:
+            csr, state[CODE] = csr.grown(), DONE
+        elif state[CODE] != DONE:
             why = complaint(text, int(state[CODE]), int(state[PLACE]))
             bad.append(BadRow(int(state[ROWS]), int(state[LINE]) - 1, "", why))
             state[CODE] = DONE
-    return tuple(bad)
+    return csr, tuple(bad)
 
 
 def word_at(text: bytes, place: int, inside: re.Pattern[bytes]) -> str:

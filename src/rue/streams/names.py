@@ -12,25 +12,34 @@ from rue._jit import values
 __all__ = ["Names", "NewNames"]
 
 ROOM = 65_536
-_0, _1 = np.uint64(0), np.uint64(1)
+_0, _1, _6, _63 = (np.uint64(i) for i in (0, 1, 6, 63))
 _SPREAD, _LAST = np.uint64(0x9E3779B97F4A7C15), np.uint64(2 * ROOM - 1)
 _SHIFT = np.uint64(64 - 17)
+FIRST = np.uint64(2**20)
+"""Slots that have a bit of their own."""
 
 
 @values
 class NewNames(NamedTuple):
     """Where in a text the names stand that are not known yet.
 
-    `table` holds the slots that have a name, plus 1, each at the first free place from its own on; `found` has a row
-    (slot, place of the namespace, start, stop) for each new one; `count` is how many are known and how many are new.
+    `table` holds the slots that have a name, plus 1, each at the first free place from its own on; `seen` has a bit for
+    each of the first slots, so that most need not be looked up; `found` has a row (slot, place of the namespace, start,
+    stop) for each new one; `count` is how many are known and how many are new.
     """
 
     table: Any
+    seen: Any
     found: Any
     count: Any
 
     def note(self, slot: Any, namespace: Any, start: Any, stop: Any) -> None:
         """Remember what a slot is called, if that is new and there is room."""
+        word, bit = slot >> _6, _1 << (slot & _63)
+        if slot < FIRST:
+            if self.seen[word] & bit != _0:
+                return
+            self.seen[word] |= bit
         if self.count[0] >= ROOM:
             return
         place = slot * _SPREAD >> _SHIFT
@@ -55,6 +64,8 @@ class Names:
     def __init__(self, names: Iterable[tuple[int, str]] = ()) -> None:
         self.of: dict[int, str] = {}
         self._table = np.zeros(2 * ROOM, dtype=np.uint64)
+        self.seen = np.zeros(int(FIRST) // 64, dtype=np.uint64)
+        """A bit for each of the first slots, set if it has a name."""
         self.add(names)
 
     def add(self, names: Iterable[tuple[int, str]]) -> None:
@@ -66,6 +77,8 @@ class Names:
                 while self._table[place] != 0:
                     place = (place + 1) & int(_LAST)
                 self._table[place] = slot + 1
+                if slot < FIRST:
+                    self.seen[slot >> 6] |= np.uint64(1 << (slot & 63))
 
     def full(self) -> bool:
         return len(self.of) >= ROOM
@@ -74,4 +87,4 @@ class Names:
         """Room for what one text adds."""
         table = self._table.copy()
         known = int(np.count_nonzero(table))
-        return NewNames(table, np.empty((ROOM, 4), dtype=np.uint64), np.array([known, 0]))
+        return NewNames(table, self.seen.copy(), np.empty((ROOM, 4), dtype=np.uint64), np.array([known, 0]))

@@ -14,10 +14,14 @@ from rue.errors import DataError
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.columns import Columns
 from rue.streams.encoding import encode
+from rue.streams.lines import count_lines
+from rue.streams.names import Names
 from rue.streams.tables import Piece, Position
 
 __all__ = ["LONGEST", "Text", "Unreadable", "scan"]
 
+HEAD = 1 << 20
+"""Bytes by which the types of the columns are told, if that many have arrived."""
 LONGEST = 1 << 24
 """Bytes in a record at most: a quote that is never closed would swallow the rest of the file."""
 _LF, _CR, _QUOTE = (np.uint8(ord(letter)) for letter in '\n\r"')
@@ -109,15 +113,15 @@ class Text(abc.ABC):
 
     def fill(self) -> bool:
         """Read on at the beginning; False at the end."""
-        more = self._more()
+        more = self._more(min(self.block, HEAD))
         self.head += more
         return bool(more)
 
-    def _more(self) -> bytes:
+    def _more(self, size: int) -> bytes:
         if self.ended:
             return b""
         try:
-            more: bytes = self.file.read(self.block)
+            more: bytes = self.file.read(size)
         except Exception as error:  # zlib, lzma and their kind have errors of their own
             raise DataError(f"reading failed after byte {self.taken}: {error}.") from error
         self.ended = not more
@@ -131,10 +135,10 @@ class Text(abc.ABC):
         while rest or not self.ended:
             end = self.cut(rest, self.ended)
             if end:
-                before, position = position, Position(position.offset + end, position.line + self.lines(rest[:end]))
-                yield Piece(rest[:end], before, position)
-                rest = rest[end:]
-            rest += self._more()
+                data, rest = rest[:end], rest[end:]
+                before, position = position, Position(position.offset + end, position.line + self.lines(data))
+                yield Piece(data, before, position)
+            rest += self._more(self.block)
 
     def _from(self, offset: int) -> bytes:
         """Go to a place in the file; what has already been read of the bytes that follow it."""
@@ -148,7 +152,7 @@ class Text(abc.ABC):
             raise DataError("the input can be read only once: give a file for more passes.")
         more = b""
         while self.taken < offset:
-            more = self._more()
+            more = self._more(self.block)
             if not more:
                 raise DataError(f"the input ends at byte {self.taken}, before byte {offset} where it was left.")
         return more[len(more) - (self.taken - offset) :]
@@ -170,7 +174,7 @@ class Text(abc.ABC):
         return data.find(b"\n") + 1 or len(data)
 
     def lines(self, data: bytes) -> int:
-        return data.count(b"\n") + (not data.endswith(b"\n"))
+        return count_lines(data)
 
     def scanned(self, data: bytes, room: int) -> tuple[Any, Any, Any]:
         starts, lines = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -179,7 +183,7 @@ class Text(abc.ABC):
 
     # From pieces to chunks.
 
-    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: bool = False) -> Chunk:
+    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | bool = False) -> Chunk:
         """The examples of a piece; a record that cannot be read is a bad row."""
         table, lines, bad = self.records(piece, columns)
         return encode(columns, table, lines, bad, labels=labels, names=names)
@@ -188,14 +192,19 @@ class Text(abc.ABC):
         """The table, the lines of its rows, and the records that are not in it."""
         data, line, count = piece.data, piece.start.line + 1, piece.end.line - piece.start.line
         clear = not self.doubtful(data)
-        if clear and not self.quoted(data):
+        if clear:
             found = self.together(data, np.arange(line, line + count, dtype=np.int64), columns)
-            if found is not None:
+            if found is not None and (not self.quoted(data) or (not found[2] and self._closed(data))):
                 return found
         (count, _, _, inside), starts, lines = self.scanned(data, count)
         starts, lines = np.append(starts[:count], len(data)), lines[:count] + line
         found = self.together(data, lines, columns) if clear and not inside else None
         return found or self.sifted(data, starts, lines, inside, columns)
+
+    def _closed(self, data: bytes) -> bool:
+        """Whether the last line, a record of its own, closes its quotes."""
+        last = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :]
+        return not self.scanned(last, 0)[0][3]
 
     def together(self, data: bytes, lines: Any, columns: Columns) -> tuple[Any, Any, list[BadRow]] | None:
         """All records at once; None if that fails or they are not as many as the lines."""

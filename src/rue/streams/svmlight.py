@@ -14,8 +14,8 @@ import numpy as np
 from rue._jit import kernel
 from rue.streams.base import Block
 from rue.streams.chunk import Chunk
-from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROWS, WIDTH, open_csr
-from rue.streams.lines import count_lines, number_fault, read_lines, shown, word_at
+from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, WIDTH, open_csr
+from rue.streams.lines import Density, count_lines, number_fault, read_lines, shown, word_at
 from rue.streams.numbers import as_text
 
 __all__ = ["Svmlight"]
@@ -26,11 +26,12 @@ LABEL, FEATURE, REPEATED = (np.uint64(i) for i in range(1, 4))
 
 
 @kernel
-def _read(text: Any, csr: Any) -> None:
+def _read(csr: Any, text: Any) -> None:
     """Read rows up to the end of the text, or up to and including one that is no example."""
     state = csr.state
     k, line = state[POSITION], state[LINE]
     while k < text.size and state[CODE] == DONE:
+        begin = k
         k = text.after_space(k)
         c = text.at(k)
         line += _1
@@ -39,6 +40,7 @@ def _read(text: Any, csr: Any) -> None:
             continue
         code, place = DONE, k
         lo = state[FEATURES]
+        limit = csr.limit(lo)
         hi, ordered, query, last = lo, True, False, _0
         label, k, good = text.number(k)
         if not good or not text.stops(k):
@@ -65,6 +67,9 @@ def _read(text: Any, csr: Any) -> None:
             if not good or not text.stops(k):
                 code = FEATURE
                 break
+            if hi == limit:
+                code = ROOM
+                break
             ordered &= index > last or hi == lo
             last = index
             csr.indices[hi] = index
@@ -77,6 +82,8 @@ def _read(text: Any, csr: Any) -> None:
                 code, place = REPEATED, np.uint64(csr.indices[again])
         if code == DONE:
             csr.finish(lo, hi, label, line - _1)
+        elif code == ROOM:
+            state[CODE], k, line = code, begin, line - _1
         else:
             state[CODE], state[PLACE] = code, place
     state[POSITION], state[LINE] = k, line
@@ -92,11 +99,14 @@ class Svmlight:
     "the value 'nan' is not finite"
     """
 
+    def __init__(self) -> None:
+        self._density = Density()
+
     def parse(self, text: bytes, first_line: int) -> Chunk:
         """The examples of some whole lines, of which the last may lack its end."""
-        lines = as_text(text)
-        csr = open_csr(count_lines(lines.data), len(text) // 4 + 1)  # a feature takes four bytes: " 1:2"
-        bad = read_lines(_read, (lines, csr), csr, text, first_line, _complaint)
+        csr = open_csr(count_lines(text), self._density.features(text))
+        csr, bad = read_lines(_read, (as_text(text),), csr, text, first_line, _complaint)
+        self._density.note(text, csr)
         rows = int(csr.state[ROWS])
         return Chunk(Block(csr.matrix(int(csr.state[WIDTH])), csr.labels[:rows]), csr.lines[:rows], bad)
 

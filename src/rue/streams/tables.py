@@ -22,6 +22,7 @@ from rue.errors import DataError
 from rue.streams.chunk import Chunk
 from rue.streams.columns import Columns
 from rue.streams.encoding import encode
+from rue.streams.names import Names
 
 __all__ = ["FORMATS", "Batches", "Piece", "Position", "Table", "open_table"]
 
@@ -60,12 +61,12 @@ class Table(Protocol):
         """The rows from the beginning, or after a position that an earlier piece ended at."""
         ...
 
-    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: bool = False) -> Chunk:
+    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | bool = False) -> Chunk:
         """The examples of a piece, as `encode` makes them."""
         ...
 
 
-def open_table(source: Any, format: str | None = None, *, separator: str | None = None, block: int = 1 << 20) -> Table:  # noqa: A002
+def open_table(source: Any, format: str | None = None, *, separator: str | None = None, block: int = 1 << 22) -> Table:  # noqa: A002
     """A table from a path, a binary file object, or a frame: pyarrow, pandas, polars, or any other Arrow stream.
 
     `format` is csv, jsonl, parquet or arrow (IPC, file or stream), by the suffix if not given. Text is read `block`
@@ -128,7 +129,7 @@ class Batches:
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"reading failed after row {row}: {_words(error)}.") from error
 
-    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: bool = False) -> Chunk:
+    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | bool = False) -> Chunk:
         lines = np.arange(piece.start.line + 1, piece.end.line + 1, dtype=np.int64)
         return encode(columns, piece.data, lines, labels=labels, names=names)
 

@@ -21,9 +21,9 @@ from rue._jit import kernel, values
 from rue.errors import SettingsError
 from rue.streams.base import Block
 from rue.streams.chunk import Chunk
-from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROWS, open_csr
+from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, open_csr
 from rue.streams.hashing import Hasher
-from rue.streams.lines import count_lines, number_fault, read_lines, shown, word_at
+from rue.streams.lines import Density, count_lines, number_fault, read_lines, shown, word_at
 from rue.streams.names import Names, NewNames
 from rue.streams.numbers import as_text
 
@@ -145,12 +145,13 @@ class Words(NamedTuple):
 
 
 @kernel
-def _read(words: Any, csr: Any, mask: Any, weights: Any, tags: Any, names: Any) -> None:
+def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) -> None:
     """Read rows up to the end of the text, or up to and including one that is no example."""
     state, text, spans = csr.state, words.text, words.spans
     k, line = state[POSITION], state[LINE]
     while k < text.size and state[CODE] == DONE:
         line += _1
+        begin = k
         while text.at(k) == 32:
             k += _1
         if words.line_ends(k):
@@ -166,6 +167,7 @@ def _read(words: Any, csr: Any, mask: Any, weights: Any, tags: Any, names: Any) 
         if code == DONE:
             label, weight, code, place = words.numbers(n)
         lo = state[FEATURES]
+        limit = csr.limit(lo)
         hi, ordered, last = lo, True, _0
         while code == DONE and text.at(k) == 124:
             k += _1
@@ -203,6 +205,9 @@ def _read(words: Any, csr: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                     if not math.isfinite(value):
                         code = HUGE
                         break
+                if hi == limit:
+                    code = ROOM
+                    break
                 slot &= mask
                 ordered &= slot > last or hi == lo
                 last = slot
@@ -219,6 +224,8 @@ def _read(words: Any, csr: Any, mask: Any, weights: Any, tags: Any, names: Any) 
         if code == DONE:
             weights[row] = weight
             csr.finish(lo, hi, label, line - _1)
+        elif code == ROOM:
+            state[CODE], k, line = code, begin, line - _1
         else:
             state[CODE], state[PLACE] = code, place
     state[POSITION], state[LINE] = k, line
@@ -237,18 +244,19 @@ class VW:
     def __init__(self, bits: int = 20) -> None:
         if not 1 <= bits <= 32:
             raise SettingsError(f"bits must lie between 1 and 32, not {bits}.")
-        self.bits = bits
+        self.bits, self._density = bits, Density()
 
     def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:
         """The examples of some whole lines, of which the last may lack its end; and new names, if some are given."""
         lines = as_text(text)
-        csr = open_csr(count_lines(lines.data), len(text) // 2 + 1)  # a feature takes two bytes: " a"
+        csr = open_csr(count_lines(text), self._density.features(text))
         weights = np.empty(csr.labels.size)
         tags = np.empty((csr.labels.size, 2), dtype=np.uint64)
         new = names.opened() if names is not None else _NO_NAMES
         words = Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
-        args = (words, csr, np.uint64(2**self.bits - 1), weights, tags, new)
-        bad = read_lines(_read, args, csr, text, first_line, _complaint)
+        args = (words, np.uint64(2**self.bits - 1), weights, tags, new)
+        csr, bad = read_lines(_read, args, csr, text, first_line, _complaint)
+        self._density.note(text, csr)
         rows = int(csr.state[ROWS])
         block = Block(
             csr.matrix(2**self.bits), csr.labels[:rows], weights[:rows] if (weights[:rows] != 1.0).any() else None
@@ -256,7 +264,8 @@ class VW:
         return Chunk(block, csr.lines[:rows], bad, _tags(text, tags[:rows]), _names(text, new))
 
 
-_NO_NAMES = NewNames(np.empty(0, dtype=np.uint64), np.empty((0, 4), dtype=np.uint64), np.zeros(2, dtype=np.int64))
+_NOTHING = np.empty(0, dtype=np.uint64)
+_NO_NAMES = NewNames(_NOTHING, _NOTHING, np.empty((0, 4), dtype=np.uint64), np.zeros(2, dtype=np.int64))
 _WORD, _NAME = re.compile(rb"[^ \t|\r\n]*"), re.compile(rb"[^\x00- :|]*")
 
 
