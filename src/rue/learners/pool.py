@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue._jit import LANES, collect_lanes, fetch, move_lanes, values
-from rue.learners.mixing import MIXING_MEMORY, PREDICTION, SHARES, STEP
+from rue.learners.mixing import LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP
 
 __all__ = [
     "ALONG",
@@ -47,6 +47,7 @@ __all__ = [
     "STATS",
     "UNIT",
     "USED",
+    "WORK",
     "Pool",
 ]
 
@@ -62,8 +63,9 @@ NEAR = 0.001
 # then the sums of kinds 0 to 3.
 LARGEST, SQUARES, VISITS, FIRST, SUMS = range(5)
 STATS = SUMS + DIAGONAL
-# Rows of `work`, a column a kind: ⟨f, x⟩, and at its mixed prediction the slope and the curvature.
-ALONG, SLOPE, CURVATURE = range(3)
+# Rows of `work` after those of the mixing: ⟨f, x⟩, and at each kind's mixed prediction the slope and the curvature.
+ALONG, SLOPE, CURVATURE = range(LOWEST + 1, LOWEST + 4)
+WORK = LOWEST + 4
 # Rows of `room`.
 ROW, PRODUCT = range(2)
 # Places in `memory`: the labels' centre and unit; the range of predictions in that unit, and of the labels the mass,
@@ -115,7 +117,7 @@ class Pool(NamedTuple):
     def dot(self, row: Any) -> Any:
         """The mixture's prediction; the members' are left in `scratch`."""
         self.foretell(row)
-        return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch)
+        return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch, self.work)
 
     def foretell(self, row: Any) -> None:
         """Every member's prediction, in units of the labels, into `scratch`."""
