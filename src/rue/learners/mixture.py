@@ -273,7 +273,7 @@ class Pooled:
         classes = self.loss.task == "classify"
         grid, matrix_grid = (np.geomspace(*ends, self.rates) for ends in (GRID, MATRIX_GRID))
         members = np.zeros((RATES + 1, KINDS * self.rates))
-        members[SHARES] = 1.0
+        members[SHARES] = 1.0 / self.rates
         members[RATES] = np.concatenate([grid] * DIAGONAL + [matrix_grid] * MATRICES)
         memory = np.zeros(POOL_MEMORY)
         memory[ETA] = math.inf
