@@ -34,7 +34,7 @@ from rue.learners.gradient import Gradient
 from rue.learners.intake import Names
 from rue.learners.leader import Leader
 from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T
-from rue.learning import Run
+from rue.learning import Run, predictions_for
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
 from rue.regret.curvature import WIDEST, Curvature
@@ -70,12 +70,17 @@ class Model:
     position: dict[str, Any] | None = None
     """Where in its data it stopped, or None if it came to the end."""
 
+    def predict(self, X: Any) -> Any:
+        """Predictions for data of the kind the model has learnt, which `features` describes."""
+        return predictions_for(self.learner, self.features, X)
+
 
 def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     """Write a model, a run or a learner to a file, whole or not at all; see `load`."""
     if isinstance(what, Run):
         counts = {"refused": what.refused, "skipped": what.skipped}
-        what = Model(what.learner, what.evidence, what.labels, [history_entry(what.examples)], counts=counts)
+        history = [history_entry(what.examples)]
+        what = Model(what.learner, what.evidence, what.labels, history, what.features, what.names, counts)
     elif isinstance(what, Learner):
         what = Model(what, history=[history_entry(what.t)])
     if not isinstance(what, Model):

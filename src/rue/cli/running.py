@@ -11,18 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rue.cli.progress import Progress
 from rue.errors import DataError, SettingsError
-from rue.learning import Run
 from rue.model_file import Model, save_model
 from rue.passes import Pass
 from rue.streams import Block
 from rue.streams.data import Data
 from rue.streams.files import Place, Read, Spot
 
-__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running", "run_of"]
+__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running"]
 
 
 INTERRUPTED = "interrupted"
@@ -165,26 +162,18 @@ class Running:
 
     def _learn(self, read: Read) -> str:
         """A chunk; why it stops, if it does."""
-        chunk, stopping = read.chunk, self.going.bad == "stop"
-        bad = chunk.bad[0] if chunk.bad and stopping else None
-        block = _first(chunk.block, bad.place) if bad is not None else chunk.block
-        if len(block):
-            if block.y is None:
-                return f"{read.name} has no labels."
-            out = self.going.learn(block)
-            self.record(_first(block, out.size), out)
-            if self.predictions is not None:
-                self.predictions.write(out)
-            if self.going.stopped is not None:
-                line = int(chunk.lines[self.going.stopped.row])
-                self.spot = read.before_line(line)
-                return f"{read.name}, line {line}: {self.going.stopped.why}"
-        if bad is not None:
-            self.spot = read.before_line(bad.line)
-            column = f", column {bad.column}" if bad.column else ""
-            return f"{read.name}, line {bad.line}{column}: {bad.why} (--bad skip passes over such lines)."
-        self.going.skipped += len(chunk.bad)
-        return ""
+        if len(read.chunk.block) and read.chunk.block.y is None:
+            return f"{read.name} has no labels."
+        block, out = self.going.take(read)
+        self.record(block, out)
+        if self.predictions is not None:
+            self.predictions.write(out)
+        bad = self.going.stopped_by
+        if bad is None:
+            return ""
+        self.spot = read.before_line(bad.line)
+        hint = "" if self.going.stopped is not None else " (--bad skip passes over such lines)"
+        return f"{str(read.error(bad)).rstrip('.')}{hint}."
 
     # Saving.
 
@@ -239,38 +228,3 @@ class Running:
             counts=counts,
             position=position,
         )
-
-
-def _first(block: Block, rows: int) -> Block:
-    """The first rows of a block."""
-    if rows >= len(block):
-        return block
-    X = block.X
-    if block.sparse:
-        from scipy import sparse
-
-        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(len(block), block.width))
-    y = None if block.y is None else np.asarray(block.y)[:rows]
-    return Block(X[:rows], y, None if block.weights is None else block.weights[:rows])
-
-
-def run_of(going: Pass, kept: list[tuple[Block, Any]]) -> Run:
-    """A `Run`, from a pass and the blocks and predictions that were recorded."""
-    assert going.labels is not None
-    assert going.evidence is not None
-    blocks = [block for block, _ in kept]
-    weights = None
-    if any(block.weights is not None for block in blocks):
-        ones = [np.ones(len(block)) if block.weights is None else block.column_of_weights() for block in blocks]
-        weights = np.concatenate(ones)
-    return Run(
-        going.learner,
-        going.labels,
-        np.concatenate([made for _, made in kept]),
-        np.concatenate([going.labels.encode(block.y) for block in blocks]),
-        weights,
-        going.evidence,
-        going.refused,
-        going.skipped,
-        going.seconds,
-    )

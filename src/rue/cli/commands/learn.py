@@ -14,12 +14,12 @@ from rue.baselines import Baselines
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.progress import Progress
-from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running, run_of
+from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running
 from rue.errors import DataError, SettingsError
+from rue.learning import Kept
 from rue.model_file import history_entry, load_model
 from rue.passes import Pass
 from rue.report import page, report
-from rue.streams import Block
 from rue.streams.data import Data
 from rue.streams.files import Place, Spot
 
@@ -81,20 +81,20 @@ def learn(
         stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
         spot, number, kept, history = START, 1, None, []
     before = going.examples
-    rows: list[tuple[Block, Any]] = []
+    rows = Kept()
     writer = None if predictions is None else Predictions(predictions, kept)
     running = Running(
         stream, going, Progress(quiet, radius), passes or 1, writer, model, checkpoint, often, history, number, spot
     )
     if plot is not None:
-        running.record = lambda block, made: rows.append((block, made))
+        running.record = lambda block, made: rows.add(going, block, made)
     why = running.run()
     history.append(history_entry(going.examples - before, data))
     _finish(running, why, model, checkpoint)
     said = report(going, radius=radius, read=running.reading, total=time.monotonic() - started)
     write_report(said, report_path)
     if plot is not None and going.examples:
-        run_of(going, rows).plot(path=plot)
+        rows.run(going, stream).plot(path=plot)
     interrupted = why == INTERRUPTED
     typer.echo(page(said, "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""))
     if why and not interrupted:

@@ -1,0 +1,208 @@
+"""Everything that holds examples, read as one stream: the library equals the command line to the last bit."""
+
+import bz2
+import gzip
+import json
+import lzma
+import pathlib
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from scipy import sparse
+
+import rue
+from rue.errors import BadExample, DataError, SettingsError
+from rue.streams import read
+from test_cli import read as report_of
+from test_cli import run as command
+from test_cli import write_svm
+
+ROWS = 700
+
+
+def frame(seed=0, rows=ROWS):
+    """A table with one column of each kind, and holes."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "size": rng.normal(size=rows),
+            "colour": rng.choice(["red", "grün", "a,b", 'say "so"'], rows),
+            "count": rng.integers(0, 5, rows),
+            "sold": rng.random(rows) < 0.5,
+            "when": pd.date_range("2020-01-01", periods=rows, freq="h").as_unit("us"),
+            "mass": rng.random(rows),
+        }
+    )
+    table["bought"] = np.where(table["size"] + (table.colour == "red") + rng.normal(size=rows) > 0.5, "yes", "no")
+    table.loc[rng.random(rows) < 0.1, "size"] = np.nan
+    table["colour"] = table.colour.where(rng.random(rows) > 0.1, None)
+    return table
+
+
+def as_files(table, folder):
+    """The same table in every format."""
+    table.to_csv(folder / "t.csv", index=False)
+    (folder / "t.csv.gz").write_bytes(gzip.compress((folder / "t.csv").read_bytes()))
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    pa.parquet.write_table(arrow, folder / "t.parquet")
+    pa.feather.write_feather(arrow, folder / "t.arrow")
+    rows = [{**row, "when": row["when"].isoformat()} for row in arrow.to_pylist()]
+    text = "".join(json.dumps({key: value for key, value in row.items() if value is not None}) + "\n" for row in rows)
+    (folder / "t.jsonl.xz").write_bytes(lzma.compress(text.encode()))
+    return ["t.csv", "t.csv.gz", "t.parquet", "t.arrow", "t.jsonl.xz"]
+
+
+def same(said, model, run):
+    assert said["examples"] == run.examples
+    assert said["loss_total"] == run.loss
+    assert said["mistakes"] == run.mistakes
+    assert said["certificate"]["regret_at_most"] == run.certificate().regret_at_most
+    assert model.learner == run.learner
+    assert model.learner.point.tobytes() == run.learner.point.tobytes()
+    assert model.features == run.features
+    assert model.names == run.names
+
+
+def test_tables_are_read_as_by_the_command(tmp_path):
+    table = frame()
+    runs = []
+    for name in as_files(table, tmp_path):
+        made = ["--report", tmp_path / "r.json", "--model", tmp_path / "m.rue", "--predictions", tmp_path / "p.csv"]
+        told = ["--target", "bought", "--weight", "mass", "--category", "count", "--drop", "sold"]
+        command("learn", tmp_path / name, *told, *made, "-q")
+        run = rue.learn(tmp_path / name, "bought", weights="mass", category=["count"], drop="sold")
+        same(report_of(tmp_path / "r.json"), rue.load(tmp_path / "m.rue"), run)
+        assert np.array_equal(np.loadtxt(tmp_path / "p.csv", skiprows=1), run.predictions)
+        runs.append(run)
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    for held in (table, pl.from_pandas(table), arrow, arrow.to_reader(), arrow.combine_chunks().to_batches()[0]):
+        runs.append(rue.learn(held, target="bought", weights="mass", category="count", drop=["sold"]))
+    beside = table.drop(columns=["bought", "mass"])
+    runs.append(rue.learn(beside, table.bought, weights=table.mass, category="count", drop="sold"))
+    for run in runs[1:]:
+        assert run.learner == runs[0].learner
+        assert run.loss == runs[0].loss
+        assert run.names == runs[0].names
+        assert run.features["columns"]["plan"] == runs[0].features["columns"]["plan"]
+
+
+@pytest.mark.parametrize("name", ["s.svm", "s.vw", "s.vw.bz2"])
+def test_lines_are_read_as_by_the_command(name, tmp_path):
+    X, y = write_svm(tmp_path / "s.svm")
+    lines = (tmp_path / "s.svm").read_text().splitlines()
+    text = "".join(f"{line.replace(' ', ' | ', 1)}\n" for line in lines)
+    (tmp_path / "s.vw").write_text(text)
+    (tmp_path / "s.vw.bz2").write_bytes(bz2.compress(text.encode()))
+    command("learn", tmp_path / name, "--report", tmp_path / "r.json", "--model", tmp_path / "m.rue", "-q")
+    run = rue.learn(tmp_path / name)
+    same(report_of(tmp_path / "r.json"), rue.load(tmp_path / "m.rue"), run)
+    assert run.loss == rue.learn(sparse.csr_matrix(X), y).loss
+    learner = rue.OGD(loss="hinge", domain="ball:3")
+    again = rue.OGD(loss="hinge", domain="ball:3")
+    assert np.array_equal(learner.run(tmp_path / name), again.run(sparse.csr_matrix(X), y))
+    assert np.array_equal(learner.predict_many(str(tmp_path / name)), again.predict_many(sparse.csr_matrix(X)))
+    p = run.predictions
+    found = rue.certify(tmp_path / name, None, p, loss="logistic", radius=2)
+    assert found.regret_at_most == rue.certify(sparse.csr_matrix(X), y, p, loss="logistic", radius=2).regret_at_most
+
+
+def test_several_files_and_several_tables_are_one_stream(tmp_path):
+    whole = frame()
+    parts = [whole[:300], whole[300:450], whole[450:]]
+    for i, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{i}.parquet")
+    wanted = rue.learn(whole, "bought")
+    assert rue.learn([tmp_path / f"{i}.parquet" for i in range(3)], "bought").learner == wanted.learner
+    assert rue.learn(parts, "bought").learner == wanted.learner
+    beside = [part.drop(columns="bought") for part in parts]
+    assert rue.learn(beside, whole.bought.to_numpy()).learner == wanted.learner
+
+
+def test_a_stream_is_read_again_and_again():
+    table = frame()
+    stream = read(table, target="bought", drop=["when"])
+    run = rue.learn(stream)
+    assert rue.learn(stream).learner == run.learner == rue.learn(table, "bought", drop="when").learner
+    audit = rue.audit(run, stream)
+    assert audit.passed
+    once = read(pa.Table.from_pandas(table).to_reader(), target="bought")
+    assert sum(map(len, once)) == ROWS
+    with pytest.raises(DataError, match="only once"):
+        list(once)
+
+
+def test_predicting_as_it_was_learnt(tmp_path):
+    table, new = frame(), frame(seed=1)
+    run = rue.learn(table, "bought", weights="mass")
+    rue.save(run, tmp_path / "m.rue")
+    model = rue.load(tmp_path / "m.rue")
+    wanted = run.predict(new)
+    as_files(new, tmp_path)
+    command("predict", tmp_path / "m.rue", tmp_path / "t.parquet", "-o", tmp_path / "p.csv")
+    assert np.array_equal(wanted, np.loadtxt(tmp_path / "p.csv", skiprows=1))
+    assert np.array_equal(wanted, model.predict(str(tmp_path / "t.csv")))
+    unlabelled = new.drop(columns=["bought", "mass"])[["when", "sold", "count", "colour", "size"]]
+    assert np.array_equal(wanted, run.predict(unlabelled))
+    assert np.array_equal(wanted, run.predict(pl.from_pandas(unlabelled)))
+    assert "size" in command("inspect", tmp_path / "m.rue").stdout
+    with pytest.raises(DataError, match="'size' is missing"):
+        run.predict(unlabelled.drop(columns="size"))
+    with pytest.raises(DataError, match="give one of these, not ndarray"):
+        run.predict(np.eye(3))
+    with pytest.raises(DataError, match="learnt from arrays"):
+        rue.learn(np.eye(2), [0, 1]).predict(new)
+    assert rue.learn(np.eye(2), [0, 1]).predict(np.eye(2)).shape == (2,)
+
+
+def test_bad_rows(tmp_path):
+    table = frame()
+    table.loc[7, "size"] = np.inf
+    with pytest.raises(BadExample, match="row 7 .counting from 0.: an infinity, column size"):
+        rue.learn(table, "bought")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(DataError, match="t.csv, line 9, column size: an infinity"):
+        rue.learn(tmp_path / "t.csv", "bought")
+    runs = [rue.learn(table, "bought", bad="skip"), rue.learn(tmp_path / "t.csv", "bought", bad="skip")]
+    runs.append(rue.learn(table.drop(columns="bought"), table.bought, bad="skip"))
+    assert [(run.examples, run.skipped) for run in runs] == [(ROWS - 1, 1)] * 3
+    assert runs[0].learner == runs[1].learner == runs[2].learner
+    table["bought"] = np.where(table.index == 20, "perhaps", table.bought)
+    with pytest.raises(BadExample, match="row 20 .*'perhaps' is neither 'no' nor 'yes'"):
+        rue.learn(table.drop(index=7), "bought", learner="adagrad")
+
+
+def test_classes_as_numbers():
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1, 2, 2]})
+    assert rue.learn(table, "y").mistakes is None
+    assert rue.learn(table, "y", task="classify").labels.positive == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        (("t.csv",), {}, "say which column"),
+        (("t.csv", "nope"), {}, "there is no target 'nope'"),
+        (("t.csv", "bought"), {"target": "bought"}, "not both"),
+        (("t.csv", "bought"), {"colour": "red"}, "there is no option 'colour'"),
+        (("t.csv", [1, 2]), {}, "in the file"),
+        (("t.svm", "bought"), {}, "are for tables"),
+        (("nothing.csv", "bought"), {}, "there is no file nothing.csv"),
+        ((np.eye(2), "y"), {}, "X is ndarray"),
+        ((np.eye(2), [0, 1]), {"drop": ["a"]}, "X is ndarray"),
+        ((frame(rows=5), ["no"] * 4), {}, "5 rows at least, but y or weights have 4"),
+        ((frame(rows=5), ["no"] * 6), {}, "5 rows, but y or weights have 6"),
+        ((frame(rows=5)["size"], "size"), {}, "cannot be read as an Arrow table"),
+        (([frame(rows=5), "t.csv"], "bought"), {}, "not both"),
+    ],
+)
+def test_what_cannot_be_read(arguments, options, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame(rows=5).to_csv("t.csv", index=False)
+    pathlib.Path("t.svm").write_text("1 1:1\n")
+    with pytest.raises((DataError, SettingsError), match=words):
+        rue.learn(*arguments, **options)
