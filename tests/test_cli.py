@@ -2,20 +2,17 @@
 
 import json
 import os
-import random
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rue
-from conftest import ROOT, many
-from rue.model_file import load_model
+from conftest import ROOT
 
 CONTRACT = ROOT.parent / "shared" / "acceptance" / "contract.py"
 
@@ -131,67 +128,6 @@ def test_every_format_gives_the_same_report(tmp_path):
         stdin=(tmp_path / "s.csv").read_text(),
     )
     assert read(tmp_path / "r.json") == reports[0]
-
-
-def test_killed_and_resumed_is_uninterrupted(tmp_path):
-    """kill -9 at random moments: weights, report and predictions come out the same to the last bit."""
-    write_svm(tmp_path / "s.svm", rows=30_000)
-    env = {"RUE_PIECE": "20000"}
-    made = ["--predictions", tmp_path / "p.csv", "--report", tmp_path / "r.json", "--model", tmp_path / "m.rue", "-q"]
-    made += ["--checkpoint", tmp_path / "c.rue", "--every", "1000"]
-    run("learn", tmp_path / "s.svm", *made, env=env)
-    wanted = read(tmp_path / "r.json"), (tmp_path / "p.csv").read_bytes(), load_model(tmp_path / "m.rue")
-    lot = random.Random(0)
-    kills = finished = 0
-    while kills < many(15, 200):
-        for name in ("p.csv", "p.csv.part", "r.json", "m.rue", "c.rue"):
-            (tmp_path / name).unlink(missing_ok=True)
-        while True:
-            resume = ["--resume", tmp_path / "c.rue"] if (tmp_path / "c.rue").exists() else []
-            process = subprocess.Popen(
-                [sys.executable, "-m", "rue", "learn", *map(str, [tmp_path / "s.svm", *made, *resume])],
-                env={**os.environ, **env},
-                stderr=subprocess.PIPE,
-            )
-            deadline = time.monotonic() + lot.uniform(0.5, 4.0)
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.01)
-            if process.poll() is None:
-                process.kill()
-                kills += 1
-            error = process.communicate()[1].decode()
-            if process.returncode == 0:
-                break
-            assert process.returncode == -signal.SIGKILL, error
-        finished += 1
-        found = read(tmp_path / "r.json"), (tmp_path / "p.csv").read_bytes(), load_model(tmp_path / "m.rue")
-        assert found[0] == wanted[0]
-        assert found[1] == wanted[1]
-        assert found[2].learner == wanted[2].learner
-        assert found[2].learner.point.tobytes() == wanted[2].learner.point.tobytes()
-    assert finished
-
-
-def test_resuming_needs_the_same_data(tmp_path):
-    write_svm(tmp_path / "s.svm", rows=2000)
-    text = (tmp_path / "s.svm").read_text().splitlines(keepends=True)
-    bad = [*text[:1500], "1 3:oops\n", *text[1500:]]
-    (tmp_path / "s.svm").write_text("".join(bad))
-    done = run("learn", tmp_path / "s.svm", "--model", tmp_path / "m.rue", "-q", ok=1)
-    assert "line 1501" in done.stderr
-    assert "oops" in done.stderr
-    assert load_model(tmp_path / "m.rue").learner.t == 1500
-    (tmp_path / "s.svm").write_text("".join(text))  # mended
-    run("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", "--report", tmp_path / "r.json", "-q")
-    run("learn", tmp_path / "s.svm", "--report", tmp_path / "whole.json", "-q")
-    assert read(tmp_path / "r.json") == read(tmp_path / "whole.json")
-    (tmp_path / "s.svm").write_text("".join(text[1:]))
-    assert "changed" in run("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", ok=1).stderr
-    assert "same data" in run("learn", tmp_path / "t.svm", "--resume", tmp_path / "m.rue", ok=2).stderr
-    assert (
-        "--loss contradicts"
-        in run("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", "--loss", "hinge", ok=2).stderr
-    )
 
 
 def test_a_pipe_is_learnt_as_it_comes(tmp_path):

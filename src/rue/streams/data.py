@@ -247,7 +247,7 @@ class Data:
             job = partial(table.chunk, piece, self.columns, labels=labelled, names=not self.names.full())
             if self.format not in _BYTES:
                 after = Spot(_place(place.file, piece.end), partial(table.tail, piece.end.offset, piece.whole))
-                yield job, name, after, partial(_before_row, place.file, table)
+                yield job, name, after, partial(self._before_row, place.file)
                 continue
             if not recent.size:
                 recent.add(table.head[: piece.start.offset])
@@ -264,13 +264,18 @@ class Data:
     def tail_before(self, place: Place) -> str:
         """A digest of the last MiB before a place, as `Spot.tail` makes it."""
         source = self.sources[place.file]
-        if place.offset == 0:
+        if place.offset == 0 or source.piped:
             return ""
         if self.format not in _BYTES:
             with contextlib.ExitStack() as opened:
                 return str(self._table(source, opened).tail(place.offset))
         data = self._last(place)
         return digest(data) if len(data) == min(MIB, place.offset) else "shorter"
+
+    def _before_row(self, file: int, line: int) -> Spot:
+        """The spot before a row of a table."""
+        place = Place(file, line - 1, line - 1)
+        return Spot(place, partial(self.tail_before, place))
 
     def _last(self, place: Place) -> bytes:
         """The last MiB before a place in text, or less if the file is shorter."""
@@ -316,11 +321,6 @@ def _before(file: int, piece: Piece, line: int) -> Spot:
 
 def _place(file: int, position: Any) -> Place:
     return Place(file, position.offset, position.line)
-
-
-def _before_row(file: int, table: Any, line: int) -> Spot:
-    """The spot before a row of a table."""
-    return Spot(Place(file, line - 1, line - 1), partial(table.tail, line - 1))
 
 
 def _before_text(file: int, piece: Any, recent: Recent, line: int) -> Spot:

@@ -30,6 +30,7 @@ MISSING = [
 """What stands for a missing number."""
 WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8"}
 SNIFFED = 1 << 16
+_SHAPE = re.compile(r"Expected (\d+) columns, got (\d+)")
 _WHERE = re.compile(r"In CSV column #(\d+): .*?conversion error to [^:]*: (?:invalid value '(.*)')?", re.DOTALL)
 
 
@@ -77,9 +78,14 @@ class Delimited(Text):
         import pyarrow as pa
 
         data = data[: self.cut(data, self.ended)]
+        if not _is_text(data):
+            data = data.decode("utf-8", "replace").encode()
         if not data:
             return pa.schema([(name, pa.null()) for name in self.names])
-        found = self._read(data, None, self.names)[0].schema
+        try:
+            found = self._read(data, None, self.names)[0].schema
+        except Unreadable as error:
+            raise DataError(f"the first lines cannot be read as CSV: {error.why.rstrip('.')}.") from error
         types = {field.name: _read_as(field.type, _hexadecimal(data)) for field in found}
         while True:
             try:
@@ -119,12 +125,12 @@ class Delimited(Text):
         misshapen: list[tuple[int, str]] = []
 
         def note(row: Any) -> str:
-            fields = f"{row.actual_columns} field" + "s" * (row.actual_columns != 1)
-            misshapen.append((row.number - 1, f"{fields} instead of {row.expected_columns}"))
+            misshapen.append((row.number - 1, _misshapen(row.actual_columns, row.expected_columns)))
             return "skip"
 
         reading = reader.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self.names)
-        parsing = reader.ParseOptions(delimiter=self.separator, invalid_row_handler=note)
+        known = note if _is_text(data) else None  # pyarrow complains of its own about a row that is not UTF-8
+        parsing = reader.ParseOptions(delimiter=self.separator, invalid_row_handler=known)
         converting = reader.ConvertOptions(
             column_types=types, include_columns=wanted, null_values=MISSING, strings_can_be_null=False
         )
@@ -136,7 +142,8 @@ class Delimited(Text):
     def _unreadable(self, error: str, types: Any) -> Unreadable:
         where = _WHERE.match(error)
         if where is None:
-            return Unreadable("", error.splitlines()[0][:100])
+            shape = _SHAPE.search(error)
+            return Unreadable("", _misshapen(int(shape[2]), shape[1]) if shape else error.splitlines()[0][:100])
         name = self.names[int(where[1])]
         kind = kind_of(types[name]) if types else ""
         value = "this" if where[2] is None else shortened(where[2])
@@ -168,6 +175,20 @@ class Delimited(Text):
 
     def complaint(self, record: bytes, columns: Columns, error: Unreadable) -> tuple[str, str]:
         return error.column, error.why
+
+
+def _misshapen(found: int, wanted: Any) -> str:
+    return f"{found} field{'s' * (found != 1)} instead of {wanted}"
+
+
+def _is_text(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _hexadecimal(data: bytes) -> bool:

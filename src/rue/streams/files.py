@@ -25,6 +25,7 @@ from rue.streams.chunk import BadRow, Chunk
 __all__ = [
     "FORMATS",
     "MIB",
+    "PIECE",
     "Job",
     "Onward",
     "Piece",

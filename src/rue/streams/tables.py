@@ -22,14 +22,15 @@ from rue.errors import DataError
 from rue.streams.chunk import Chunk
 from rue.streams.columns import Columns
 from rue.streams.encoding import encode
-from rue.streams.files import MIB, digest
+from rue.streams.files import MIB, PIECE, digest
 
 __all__ = ["FORMATS", "Batches", "Piece", "Position", "Table", "open_table"]
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
 VALUES = 1 << 22
 """Values in a batch at most, so that wide tables are read in fewer rows at a time."""
-ROWS = 65_536
+ROWS = PIECE // 64
+"""Rows in a batch at most; with the usual size of a piece, 65,536."""
 
 
 class Position(NamedTuple):
@@ -68,7 +69,13 @@ class Table(Protocol):
         ...
 
 
-def open_table(source: Any, format: str | None = None, *, separator: str | None = None, block: int = 1 << 20) -> Table:  # noqa: A002
+def open_table(
+    source: Any,
+    format: str | None = None,  # noqa: A002
+    *,
+    separator: str | None = None,
+    block: int = PIECE // 4,
+) -> Table:
     """A table from a path, a binary file object, or a frame: pyarrow, pandas, polars, or any other Arrow stream.
 
     `format` is csv, jsonl, parquet or arrow (IPC, file or stream), by the suffix if not given. Text is read `block`
