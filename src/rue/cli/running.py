@@ -19,7 +19,7 @@ from rue.streams import Block
 from rue.streams.data import Data
 from rue.streams.files import Place, Read, Spot
 
-__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running"]
+__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running", "require_writable"]
 
 
 INTERRUPTED = "interrupted"
@@ -48,6 +48,18 @@ class Every:
                 f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {text!r}."
             )
         return found
+
+
+def require_writable(*paths: str | None) -> None:
+    """What cannot be written is told before hours of learning, not after."""
+    for path in map(Path, filter(None, paths)):
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise DataError(f"{path} cannot be written: there is no folder {path.parent}.")
+        if path.is_dir():
+            raise DataError(f"{path} cannot be written: it is a folder.")
+        if not os.access(folder, os.W_OK):
+            raise DataError(f"{path} cannot be written: nothing may be written in {folder}.")
 
 
 class Predictions:

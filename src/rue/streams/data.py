@@ -64,12 +64,12 @@ class Data:
     def __post_init__(self) -> None:
         if not self.paths:
             raise SettingsError("name the data: one file or several, or - for a pipe.")
+        if len(self.paths) > 1 and any(isinstance(path, str) and path == "-" for path in self.paths):
+            raise SettingsError("a pipe (-) cannot be one of several files.")
         self.sources = [format_of(path, self.told) for path in self.paths]
         self._found: tuple[Place, bytes] | None = None
         self._heads: dict[tuple[int, int], str] = {}
         self._tables: dict[int, Any] = {}
-        if len(self.sources) > 1 and any(source.piped for source in self.sources):
-            raise SettingsError("a pipe (-) cannot be one of several files.")
         formats = {source.format for source in self.sources}
         if len(formats) > 1:
             raise DataError(
@@ -100,12 +100,16 @@ class Data:
         names: dict[int, str] | None = None,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
+        first = format_of(paths[0], told)
+        tabular, kind = first.format not in ("svmlight", "vw"), features.get("kind", first.format)
+        if (kind == "table") != tabular:
+            raise DataError(f"the model was learnt from {kind} data, but {first.name} is {first.format}.")
         columns = None
         if features.get("columns") is not None:
             from rue.streams.columns import Columns
 
             columns = Columns.from_dict(features["columns"])
-        made = cls(
+        return cls(
             paths,
             told,
             separator=separator,
@@ -113,10 +117,6 @@ class Data:
             columns=columns,
             names=Names((names or {}).items()),
         )
-        kind = features.get("kind", "table" if made.tabular else made.format)
-        if (kind == "table") != made.tabular:
-            raise DataError(f"the model was learnt from {kind} data, but {made.sources[0].name} is {made.format}.")
-        return made
 
     @property
     def tabular(self) -> bool:
@@ -219,7 +219,12 @@ class Data:
 
     def _of_table(self, source: Source, place: Place, labelled: bool, stop: Until) -> Iterator[Job]:
         with contextlib.ExitStack() as opened:
-            yield from self._of_opened_table(source, place, labelled, stop, opened)
+            try:
+                yield from self._of_opened_table(source, place, labelled, stop, opened)
+            except DataError as error:
+                if self.format == "table" or source.name in str(error):
+                    raise
+                raise DataError(f"{source.name}: {error}") from error
 
     def _of_opened_table(
         self, source: Source, place: Place, labelled: bool, stop: Until, opened: contextlib.ExitStack

@@ -220,6 +220,8 @@ def _require_text(head: bytes) -> None:
         raise DataError("the file is empty.")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError("the file is in UTF-16: convert it to UTF-8.")
+    if b"\0" in head[:SNIFFED]:
+        raise DataError("this is not text: say what it is with --format.")
     if b"\r" in head and b"\n" not in head:
         raise DataError("the lines end in a carriage return alone: convert them to end in a line feed.")
 

@@ -124,6 +124,8 @@ def format_of(path: Any, told: str | None = None) -> Source:
     """
     if not isinstance(path, str):
         return Source(path, "table")
+    if os.path.isdir(path):
+        raise DataError(f"{path} is a folder: name the files in it.")
     suffixes = [suffix.lower() for suffix in Path(path).suffixes] if path != "-" else []
     packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else ""
     if told is not None:
@@ -143,8 +145,6 @@ def open_bytes(source: Source) -> IO[bytes]:
     if source.piped:
         return sys.stdin.buffer
     path = Path(source.path)
-    if path.is_dir():
-        raise DataError(f"{source.path} is a folder: name the files in it.")
     try:
         if source.packed == ".gz":
             return gzip.open(path, "rb")  # type: ignore[return-value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +15,14 @@ from rue.baselines import Baselines
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.progress import Progress
-from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running
+from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running, require_writable
+from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learning import Kept
 from rue.model_file import history_entry, load_model
 from rue.passes import Pass
 from rue.report import page, report
+from rue.sheets import saveable
 from rue.streams.data import Data
 from rue.streams.files import Place, Spot
 
@@ -69,7 +72,11 @@ def learn(
     """
     started = time.monotonic()
     _require_task(task)
-    _require_writable(model, predictions, report_path, plot, checkpoint)
+    require_writable(model, predictions, report_path, plot, checkpoint)
+    if plot is not None:
+        saveable(plot)
+    if radius is not None:
+        Ball(radius)
     often = Every.read(every)
     if resume is not None:
         chosen = {"--learner": learner, "--loss": loss, "--domain": domain, "--step": step, "--target": target}
@@ -96,7 +103,9 @@ def learn(
     if plot is not None and going.examples:
         rows.run(going, stream).plot(path=plot)
     interrupted = why == INTERRUPTED
-    typer.echo(page(said, "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""))
+    if going.examples or interrupted:
+        stopped = "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""
+        typer.echo(page(said, stopped, shutil.get_terminal_size((110, 24)).columns))
     if why and not interrupted:
         raise DataError(why)
     return 130 if interrupted else 0
@@ -107,28 +116,22 @@ def _require_task(task: str) -> None:
         raise SettingsError(f"--task is auto, classify or regress, not {task!r}.")
 
 
-def _require_writable(*paths: str | None) -> None:
-    """A folder that does not exist is told before hours of learning, not after."""
-    for path in paths:
-        if path is not None and not Path(path).absolute().parent.is_dir():
-            raise DataError(f"{path} cannot be written: there is no folder {Path(path).parent}.")
-
-
 def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> None:
     """Save what was asked for."""
     learnt = running.going.evidence is not None
+    nothing = f"there are no examples to learn in {', '.join(source.name for source in running.data.sources)}."
     for path, finished in ((model, not why), (checkpoint, False)):
         if path is not None and learnt:
             running.save(path, finished)
         elif path is not None and not why:
-            raise DataError("there are no examples to learn.")
+            raise DataError(nothing)
     if running.predictions is not None:
         if checkpoint is not None and why:
             running.predictions.length()
         else:
             running.predictions.finish()
     if not learnt and not why:
-        raise DataError("there are no examples to learn.")
+        raise DataError(nothing)
 
 
 def write_report(said: dict[str, Any], path: str | None) -> None:
