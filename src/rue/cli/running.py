@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ class Predictions:
 
     def __init__(self, path: str, keep: int | None = None) -> None:
         self.path, self.part = Path(path), Path(path + ".part")
+        self.broken = False
+        """Whether writing failed."""
         try:
             if keep is None:
                 self.file = open(self.part, "w", encoding="ascii")  # noqa: SIM115
@@ -83,18 +86,39 @@ class Predictions:
 
     def write(self, predictions: Any) -> None:
         if predictions.size:
-            self.file.write("\n".join(map(repr, predictions.tolist())) + "\n")
+            self.write_lines(map(repr, predictions.tolist()))
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        with self._told():
+            self.file.write("\n".join(lines) + "\n")
 
     def length(self) -> int:
         """How many bytes are safely on disk."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        return self.part.stat().st_size
+        if self.broken:
+            return 0
+        with self._told():
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            return self.part.stat().st_size
+
+    def flush(self) -> None:
+        self.length()
 
     def finish(self) -> None:
         self.length()
         self.file.close()
         os.replace(self.part, self.path)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """A full disk is an error of the data: what was asked for beside it is still saved."""
+        try:
+            yield
+        except OSError as error:
+            self.broken = True
+            with contextlib.suppress(OSError):
+                self.file.close()
+            raise DataError(f"{self.part} cannot be written: {error.strerror}.") from error
 
 
 class Interruptible:
@@ -164,7 +188,6 @@ class Running:
             why = self._learn(read)
             if why:
                 return why
-            self.spot = read.after
             self.progress.update(self.going, self.data.share(self.spot.place))
             self._maybe_save()
             if stop.is_set():
@@ -177,13 +200,13 @@ class Running:
         if len(read.chunk.block) and read.chunk.block.y is None:
             return f"{read.name} has no labels."
         block, out = self.going.take(read)
+        bad = self.going.stopped_by
+        self.spot = read.after if bad is None else read.before_line(bad.line)
         self.record(block, out)
         if self.predictions is not None:
             self.predictions.write(out)
-        bad = self.going.stopped_by
         if bad is None:
             return ""
-        self.spot = read.before_line(bad.line)
         hint = "" if self.going.stopped is not None else " (--bad skip passes over such lines)"
         return f"{str(read.error(bad)).rstrip('.')}{hint}."
 
@@ -219,7 +242,7 @@ class Running:
                 "line": self.spot.place.line,
                 "heads": self.data.heads(self.spot.place),
                 "tail": self.spot.tail(),
-                "predictions": None if self.predictions is None else self.predictions.length(),
+                "predictions": None if self.predictions is None else self.predictions.length() or None,
             }
         baselines = going.baselines
         counts = {

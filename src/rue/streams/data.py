@@ -186,7 +186,7 @@ class Data:
 
     def _of_text(self, source: Source, place: Place, stop: Until) -> Iterator[Job]:
         parser = self._parser()
-        for piece in text_pieces(source, place.offset, place.line, stop):
+        for piece in self._named(source, text_pieces(source, place.offset, place.line, stop)):
             asked = (None if self.names.full() else self.names,) if self.format == "vw" else ()
             job = partial(parser.parse, piece.data, piece.first_line, *asked)
             yield job, source.name, _spot(place.file, piece), partial(_before, place.file, piece)
@@ -219,12 +219,16 @@ class Data:
 
     def _of_table(self, source: Source, place: Place, labelled: bool, stop: Until) -> Iterator[Job]:
         with contextlib.ExitStack() as opened:
-            try:
-                yield from self._of_opened_table(source, place, labelled, stop, opened)
-            except DataError as error:
-                if self.format == "table" or source.name in str(error):
-                    raise
-                raise DataError(f"{source.name}: {error}") from error
+            yield from self._named(source, self._of_opened_table(source, place, labelled, stop, opened))
+
+    def _named(self, source: Source, things: Iterator[Any]) -> Iterator[Any]:
+        """The same things; an error among them says which file it is about."""
+        try:
+            yield from things
+        except DataError as error:
+            if self.format == "table" or source.name in str(error):
+                raise
+            raise DataError(f"{source.name}: {error}") from error
 
     def _of_opened_table(
         self, source: Source, place: Place, labelled: bool, stop: Until, opened: contextlib.ExitStack

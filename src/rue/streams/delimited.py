@@ -16,6 +16,7 @@ from typing import Any
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
 from rue.streams.encoding import shortened
+from rue.streams.files import require_unpacked
 from rue.streams.scanning import Text, Unreadable
 from rue.streams.tables import Position
 
@@ -30,6 +31,7 @@ MISSING = [
 """What stands for a missing number."""
 WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8"}
 SNIFFED = 1 << 16
+_MARK = b"\xef\xbb\xbf"
 _SHAPE = re.compile(r"Expected (\d+) columns, got (\d+)")
 _WHERE = re.compile(r"In CSV column #(\d+): .*?conversion error to [^:]*: (?:invalid value '(.*)')?", re.DOTALL)
 
@@ -46,7 +48,7 @@ class Delimited(Text):
         _require_text(self.head)
         if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
             raise DataError(f"the separator must be a single character such as ',' or ';', not {separator!r}.")
-        mark = 3 if self.head.startswith(b"\xef\xbb\xbf") else 0
+        mark = len(_MARK) if self.head.startswith(_MARK) else 0
         text = self.head[mark : mark + SNIFFED].decode("utf-8", "replace")
         self.separator = separator or _sniff(text, not self.ended or len(self.head) > SNIFFED)
         rows = [row for row in itertools.islice(_rows(text, self.separator), 50) if row][:2]
@@ -134,6 +136,8 @@ class Delimited(Text):
         converting = reader.ConvertOptions(
             column_types=types, include_columns=wanted, null_values=MISSING, strings_can_be_null=False
         )
+        if data.startswith(_MARK):  # pyarrow would take one away, here in the middle of the file
+            data = _MARK + data
         try:
             return reader.read_csv(pa.BufferReader(data), reading, parsing, converting), misshapen
         except pa.ArrowInvalid as error:
@@ -220,6 +224,7 @@ def _require_text(head: bytes) -> None:
         raise DataError("the file is empty.")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError("the file is in UTF-16: convert it to UTF-8.")
+    require_unpacked(head)
     if b"\0" in head[:SNIFFED]:
         raise DataError("this is not text: say what it is with --format.")
     if b"\r" in head and b"\n" not in head:

@@ -39,6 +39,7 @@ __all__ = [
     "format_of",
     "open_bytes",
     "read_ahead",
+    "require_unpacked",
     "skip",
     "text_pieces",
 ]
@@ -52,6 +53,8 @@ FORMATS = {
     "ipc": (".arrow", ".ipc", ".feather"),
 }
 PACKED = (".gz", ".bz2", ".xz", ".zst")
+
+_MARKS = {b"\x1f\x8b\x08": "gz", b"BZh91AY&SY": "bz2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
 PIECE = int(os.environ.get("RUE_PIECE", 2**22))
 """Bytes parsed at a time; tests make it small."""
@@ -163,6 +166,15 @@ def open_bytes(source: Source) -> IO[bytes]:
         raise DataError(f"{source.path} cannot be opened: {error.strerror or error}.") from None
 
 
+def require_unpacked(data: bytes) -> None:
+    """Refuse the beginning of a compressed file where text is wanted."""
+    for mark, packed in _MARKS.items():
+        if data.startswith(mark):
+            raise DataError(
+                f"the data are compressed ({packed}): let the file's name end in .{packed}, or unpack before the pipe."
+            )
+
+
 def digest(data: bytes) -> str:
     """A few characters that tell whether bytes are the same."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
@@ -236,6 +248,8 @@ def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: Until | No
             if cut == 0:
                 continue
             data, rest = rest[:cut], rest[cut:]
+            if offset == 0:
+                require_unpacked(data)
             lines = data.count(b"\n") + (not data.endswith(b"\n"))
             offset, line = offset + len(data), line + lines
             yield Piece(data, line - lines + 1, offset, line, tuple(recent))

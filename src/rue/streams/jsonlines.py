@@ -15,6 +15,7 @@ from typing import Any
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
 from rue.streams.encoding import shortened
+from rue.streams.files import require_unpacked
 from rue.streams.scanning import Text, Unreadable
 from rue.streams.tables import Position
 
@@ -33,6 +34,7 @@ class JsonLines(Text):
         super().__init__(file, block)
         while self.fill() and b"\n" not in self.head:
             pass
+        require_unpacked(self.head)
         if not self.head.strip():
             raise DataError("the file is empty.")
         if self.head.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,7 +98,7 @@ def learn(
         running.record = lambda block, made: rows.add(going, block, made)
     why = running.run()
     history.append(history_entry(going.examples - before, data))
-    _finish(running, why, model, checkpoint)
+    why = _finish(running, why, model, checkpoint)
     said = report(going, radius=radius, read=running.reading, total=time.monotonic() - started)
     write_report(said, report_path)
     if plot is not None and going.examples:
@@ -116,30 +117,34 @@ def _require_task(task: str) -> None:
         raise SettingsError(f"--task is auto, classify or regress, not {task!r}.")
 
 
-def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> None:
-    """Save what was asked for."""
-    learnt = running.going.evidence is not None
-    nothing = f"there are no examples to learn in {', '.join(source.name for source in running.data.sources)}."
-    for path, finished in ((model, not why), (checkpoint, False)):
-        if path is not None and learnt:
-            running.save(path, finished)
-        elif path is not None and not why:
-            raise DataError(nothing)
-    if running.predictions is not None:
-        if checkpoint is not None and why:
-            running.predictions.length()
-        else:
-            running.predictions.finish()
-    if not learnt and not why:
-        raise DataError(nothing)
+def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> str:
+    """Save all that was asked for; what is wrong first, or ""."""
+    if running.going.evidence is None:
+        data = ", ".join(source.name for source in running.data.sources)
+        why = why or f"there are no examples to learn in {data}."
+        model = checkpoint = None
+    steps = [partial(running.save, path, done) for path, done in ((model, not why), (checkpoint, False)) if path]
+    if running.predictions is not None and not running.predictions.broken:
+        kept = checkpoint is not None and why
+        steps.append(running.predictions.flush if kept else running.predictions.finish)
+    for step in steps:
+        try:
+            step()
+        except DataError as error:
+            why = why or str(error)
+    return why
 
 
 def write_report(said: dict[str, Any], path: str | None) -> None:
     """The JSON, whole or not at all."""
     if path is not None:
         part = Path(path + ".part")
-        part.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(path)
+        try:
+            part.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise DataError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _resumed(

@@ -62,7 +62,7 @@ def predict(
             print(before + "\n".join(map(str, shown)))
             before = ""
         elif reading == "label":
-            writer.file.write("\n".join(map(str, shown)) + "\n")
+            writer.write_lines(map(str, shown))
         else:
             writer.write(np.asarray(shown))
     if out is not None:
