@@ -227,9 +227,11 @@ def late_change(rows):
 def test_settings_come_from_the_model(tmp_path, inside):
     path = write(tmp_path / "s.csv", table(500))
     inside("learn", path, "--target", "y", "--model", tmp_path / "m.rue", "-q")
-    for option, value in [("--loss", "hinge"), ("--learner", "ogd"), ("--target", "y"), ("--step", "sqrt:1")]:
-        refused = inside("learn", path, "--resume", tmp_path / "m.rue", option, value, ok=2).err
-        assert f"{option} contradicts --resume" in refused
+    others = ["--loss hinge", "--learner ogd", "--target c0", "--step sqrt:1", "--weight c0", "--drop c1", "--bits 8"]
+    for option in [*others, "--category c1", "--task regress", "--no-intercept"]:
+        refused = inside("learn", path, "--resume", tmp_path / "m.rue", *option.split(), ok=2).err
+        assert f"{option.split()[0]} contradicts --resume" in refused
+    inside("learn", path, "--resume", tmp_path / "m.rue", "--target", "y", "-q")  # which is no contradiction
     inside("learn", path, "--resume", tmp_path / "m.rue", "--report", tmp_path / "r.json", "-q")  # finished: once more
     assert read(tmp_path / "r.json")["examples"] == 1000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -81,6 +82,9 @@ def learn(
     often = Every.read(every)
     if resume is not None:
         chosen = {"--learner": learner, "--loss": loss, "--domain": domain, "--step": step, "--target": target}
+        chosen |= {"--weight": weight, "--drop": drop or None, "--category": category or None}
+        chosen |= {"--task": None if task == "auto" else task, "--bits": None if bits == 20 else str(bits)}
+        chosen |= {"--no-intercept": "" if no_intercept else None}
         going, stream, at, history = _resumed(resume, data, chosen, told, bad, separator)
         spot, number, kept, passes = _position(at, passes)
     else:
@@ -123,7 +127,9 @@ def _finish(running: Running, why: str, model: str | None, checkpoint: str | Non
         data = ", ".join(source.name for source in running.data.sources)
         why = why or f"there are no examples to learn in {data}."
         model = checkpoint = None
-    steps = [partial(running.save, path, done) for path, done in ((model, not why), (checkpoint, False)) if path]
+    steps: list[Callable[[], None]] = [
+        partial(running.save, path, done) for path, done in ((model, not why), (checkpoint, False)) if path
+    ]
     if running.predictions is not None and not running.predictions.broken:
         kept = checkpoint is not None and why
         steps.append(running.predictions.flush if kept else running.predictions.finish)
@@ -131,7 +137,7 @@ def _finish(running: Running, why: str, model: str | None, checkpoint: str | Non
         try:
             step()
         except DataError as error:
-            why = why or str(error)
+            why = str(error) if why in ("", INTERRUPTED) else why
     return why
 
 
@@ -151,10 +157,16 @@ def _resumed(
     path: str, paths: list[str], chosen: dict[str, str | None], told: str | None, bad: str, separator: str | None
 ) -> tuple[Pass, Data, dict[str, Any] | None, list[dict[str, Any]]]:
     """A pass that goes on where a model or a checkpoint stopped."""
-    for name, value in chosen.items():
-        if value is not None:
-            raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")
     found = load_model(path)
+    columns = found.features.get("columns") or {}
+    same = {
+        "--target": columns.get("target"),
+        "--weight": columns.get("weight"),
+        "--bits": str(columns.get("bits", 20)),
+    }
+    for name, value in chosen.items():
+        if value is not None and value != same.get(name):
+            raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")
     if found.evidence is None or found.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     going = Pass(found.learner, bad=bad)
