@@ -2,9 +2,12 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -18,6 +21,8 @@ from scipy import sparse
 import rue
 from rue.errors import BadExample, DataError, SettingsError
 from rue.streams import read
+from rue.streams.columns import plan
+from rue.streams.tables import open_table
 from test_cli import read as report_of
 from test_cli import run as command
 from test_cli import write_svm
@@ -206,3 +211,52 @@ def test_what_cannot_be_read(arguments, options, words, tmp_path, monkeypatch):
     pathlib.Path("t.svm").write_text("1 1:1\n")
     with pytest.raises((DataError, SettingsError), match=words):
         rue.learn(*arguments, **options)
+
+
+def chunks(text, form, block=1 << 20):
+    table = open_table(io.BytesIO(text), form, block=block)
+    columns = plan(table.schema, target="y")
+    return [table.chunk(piece, columns) for piece in table.pieces()]
+
+
+def test_a_line_of_null_is_no_object():
+    """pyarrow's reader of JSON crashes the process if it comes first, and takes it for an example elsewhere."""
+    for text, line in ((b'null\n{"a":1,"y":0}\n', 1), (b'{"a":1,"y":0}\nnull\n', 2), (b' {"a":1,"y":0}\n\tnull', 2)):
+        [chunk] = chunks(text, "jsonl")
+        assert len(chunk.block) == 1
+        assert [(bad.line, bad.why) for bad in chunk.bad] == [(line, "'null' is not an object")]
+
+
+def test_whole_numbers_and_fractions_around_a_bad_row():
+    text = b"a,y\n" + b"1,0\n" * 50 + b"x,1\n1.5,0\n9007199254740993,1\n" + b"3,0\n" * 50
+    found = [row for chunk in chunks(text, "csv", block=64) for row in chunk.block.X.data.tolist()]
+    assert found == [1.0] * 50 + [1.5, 9007199254740992.0] + [3.0] * 50
+    assert [bad.why for chunk in chunks(text, "csv", block=64) for bad in chunk.bad] == ["'x' is not a number"]
+
+
+def test_rows_that_are_no_text_do_not_make_pyarrow_complain(capfd):
+    text = b"a,y\n1,0\n2,1\n\xe9,\xe9,1\n3,0\n\xef\xbb\xbf4,1\n"
+    bad = [(row.line, row.why) for chunk in chunks(text, "csv") for row in chunk.bad]
+    assert bad == [(row.line, row.why) for chunk in chunks(text, "csv", block=4) for row in chunk.bad]
+    assert bad[0] == (4, "3 fields instead of 2")
+    assert capfd.readouterr().err == ""
+
+
+def test_kernels_are_compiled_by_several_threads_at_once():
+    """In a new process, where nothing is bridged yet."""
+    code = (
+        "import threading, numpy as np, rue\n"
+        "from rue.streams.svmlight import Svmlight\n"
+        "from rue.streams.vw import VW\n"
+        "wrong = []\n"
+        "def go(parser, text):\n"
+        "    try: gate.wait(); parser.parse(text, 1)\n"
+        "    except BaseException as error: wrong.append(repr(error))\n"
+        "texts = [(Svmlight(), b'1 1:1\\n'), (VW(), b'1 | 1:1\\n')] * 4\n"
+        "gate = threading.Barrier(len(texts))\n"
+        "threads = [threading.Thread(target=go, args=pair) for pair in texts]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]\n"
+        "assert not wrong, wrong\n"
+    )
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
