@@ -48,7 +48,7 @@ def test_a_page_about_a_run(tmp_path):
     assert repr(run.learner) in page
     assert "step √2·U/(G√t) with U = 2" in page
     assert "30 examples learnt, 3 features, 3 with a weight" in page
-    assert "predictions above 0 mean 1, those below -1" in page
+    assert f"predictions above 0 mean {run.labels.positive!r}, those below {run.labels.negative!r}" in page
     assert str(run.certificate()) in page
     assert f"{run.learner.bias:.6g}  intercept" in page
     assert "2026-01-01: 12,345 examples of a.csv, b.csv, passes 2, by rue 0.1.0" in page
