@@ -20,6 +20,7 @@ import math
 import operator
 import re
 import struct
+import threading
 import typing
 from collections.abc import Callable
 from types import FunctionType
@@ -248,6 +249,10 @@ class _Method(templates._OverloadMethodTemplate):  # type: ignore[misc]  # Numba
         return super()._resolve(typ, self._attr)
 
 
+_compiling = threading.RLock()
+"""Held while a method is bridged or a kernel compiled: files are parsed in several threads."""
+
+
 def _bridge_waiting() -> None:
     """Tell Numba of the methods adopted since the last time; not at import, where it would take 0.1 s."""
     while _waiting:
@@ -464,11 +469,12 @@ class Kernel:
             dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
-            _bridge_waiting()
-            try:
-                dispatcher.compile(signature)
-            except (NumbaError, TypeError) as error:
-                raise SettingsError(_explain(error, args)) from error
+            with _compiling:
+                _bridge_waiting()
+                try:
+                    dispatcher.compile(signature)
+                except (NumbaError, TypeError) as error:
+                    raise SettingsError(_explain(error, args)) from error
         entry: Callable[..., Any] = dispatcher.overloads[signature].entry_point
         return entry
 

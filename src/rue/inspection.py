@@ -9,6 +9,7 @@ import numpy as np
 from rue import ledger as accounts
 from rue.learning import certificate_of
 from rue.model_file import Model
+from rue.streams.labels import plain
 
 __all__ = ["describe", "largest_weights"]
 
@@ -40,7 +41,7 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
     in_use = int(np.count_nonzero(learner.weights)) if learner.t else 0
     lines.append(f"{learner.t:,} examples learnt, {learner.d:,} features, {in_use:,} with a weight")
     if labels is not None and labels.task == "classify":
-        lines.append(f"predictions above 0 mean {labels.positive!r}, those below {labels.negative!r}")
+        lines.append(f"predictions above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}")
     if model.position is not None:
         lines.append("stopped before the end of its data: it can be resumed there")
     lines += _section("largest weights", [f"{weight:>12.6g}  {name}" for name, weight in largest_weights(model, most)])

@@ -38,7 +38,7 @@ from rue.learners.mixture import Pooled
 from rue.learners.points import GRADIENTS, LARGEST, MASS, ROOM, SCALE, SQUARE, TOTAL, WHOLE, Scaled, T
 from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED
 from rue.learners.pool import Pool as MixturePool
-from rue.learning import Run
+from rue.learning import Run, predictions_for
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
 from rue.regret.curvature import WIDEST, Curvature
@@ -75,12 +75,16 @@ class Model:
     position: dict[str, Any] | None = None
     """Where in its data it stopped, or None if it came to the end."""
 
+    def predict(self, X: Any) -> Any:
+        """Predictions for data of the kind the model has learnt, which `features` describes."""
+        return predictions_for(self.learner, self.features, X)
+
 
 def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     """Write a model, a run or a learner to a file, whole or not at all; see `load`."""
     if isinstance(what, Run):
-        counts = {"refused": what.refused, "skipped": what.skipped}
-        what = Model(what.learner, what.evidence, what.labels, [history_entry(what.examples)], counts=counts)
+        counts, told = {"refused": what.refused, "skipped": what.skipped}, [history_entry(what.examples)]
+        what = Model(what.learner, what.evidence, what.labels, told, what.features, what.names, counts)
     elif isinstance(what, Learner):
         what = Model(what, history=[history_entry(what.t)])
     if not isinstance(what, Model):
@@ -113,8 +117,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
         "labels": None if model.labels is None else _labels_written(model.labels),
         **{name: plain_json(getattr(model, name), name) for name in ("history", "features", "counts", "position")},
     }
-    named = list(model.names.items())[:MOST_NAMES]
-    _put_text(arrays, "names", [[int(slot), str(name)] for slot, name in named])
+    _put_text(arrays, "names", [[int(slot), str(name)] for slot, name in list(model.names.items())[:MOST_NAMES]])
     write_container(path, head, arrays)
 
 
@@ -126,9 +129,8 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         learner = _learner_read(reader, head["learner"], known)
         evidence = None if head["evidence"] is None else _evidence_read(reader, head["evidence"], known)
         labels = None if head["labels"] is None else _labels_read(head["labels"])
-        kept = {
-            name: _typed(head[name], kind) for name, kind in (("history", list), ("features", dict), ("counts", dict))
-        }
+        kinds: dict[str, type] = {"history": list, "features": dict, "counts": dict}
+        kept = {name: _typed(head[name], kind) for name, kind in kinds.items()}
         position = None if head["position"] is None else _typed(head["position"], dict)
         names = {_count(slot, _MOST_COORDINATES): _typed(name, str) for slot, name in reader.text("names", MOST_NAMES)}
         reader.require_end()

@@ -14,6 +14,8 @@ from rue.learners import Learner, Mixture
 from rue.registry import make
 from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels
+from rue.streams.chunk import BadRow
+from rue.streams.files import Read
 
 __all__ = ["Pass", "default_learner"]
 
@@ -60,6 +62,8 @@ class Pass:
         """Time spent in the learning loop."""
         self.stopped: BadExample | None = None
         """The example that stopped it, counted in its block."""
+        self.stopped_by: BadRow | None = None
+        """The row of what was read that stopped it."""
         self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature}
         self._penalty = 0.0
 
@@ -115,6 +119,23 @@ class Pass:
             self.stopped = BadExample(begin, stopped)
             return out[:begin]
         return out
+
+    def take(self, read: Read) -> tuple[Block, Any]:
+        """Learn what was read, up to the row that stops the pass: those examples and their predictions.
+
+        `stopped` then counts the row in the block, and `stopped_by` says which line it is.
+        """
+        chunk = read.chunk
+        bad = chunk.bad[0] if chunk.bad and self.bad == "stop" else None
+        block = chunk.block if bad is None else chunk.block.first(bad.place)
+        out = self.learn(block) if len(block) else np.empty(0)
+        if self.stopped is not None:
+            self.stopped_by = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
+        elif bad is not None:
+            self.stopped_by = bad
+        else:
+            self.skipped += len(chunk.bad)
+        return block.first(out.size), out
 
     def _account(self, block: Block, out: Any, end: int, skipped: int) -> None:
         """Everything kept beside the ledger: rows up to `end`."""

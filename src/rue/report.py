@@ -13,6 +13,7 @@ from rue.learning import certificate_of
 from rue.passes import Pass
 from rue.regret.certificate import Certificate
 from rue.regret.statement import Bound
+from rue.streams.labels import plain
 from rue.version import __version__
 
 __all__ = ["certificate_report", "certified", "page", "report"]
@@ -114,7 +115,7 @@ def _classes(going: Pass) -> dict[str, Any] | None:
     labels = going.labels
     if labels is None or labels.task != "classify":
         return None
-    return {"-1": labels.negative, "+1": labels.positive}
+    return {"-1": plain(labels.negative), "+1": plain(labels.positive)}
 
 
 def _certificate(certificate: Certificate) -> dict[str, Any]:
@@ -158,8 +159,8 @@ def _plain(value: Any) -> Any:
     return _number(float(value))
 
 
-def page(said: dict[str, Any], stopped: str = "") -> str:
-    """The same for a person: a few lines, each a thing to act on."""
+def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
+    """The same for a person: a few lines, each a thing to act on, wrapped to a width."""
     lines = []
     if stopped:
         lines += [stopped, ""]
@@ -178,13 +179,13 @@ def page(said: dict[str, Any], stopped: str = "") -> str:
     if said["mistakes"] is not None:
         lines.append(_row("mistakes", f"{said['mistakes']:,}, or {said['error_rate']:.2%}"))
     if said["certificate"]:
-        lines += ["", _wrap(said["certificate"]["sentence"])]
+        lines += ["", _wrap(said["certificate"]["sentence"], width)]
     if said["audit"]:
         low, high = said["audit"]["regret"]
         shown = " and ".join("unbounded" if end is None else f"{end:+,.6g}" for end in (low, high))
         lines += ["", f"regret       between {shown}"]
     if said["bound"]:
-        lines.append(_wrap(f"{said['bound']['theorem']}: {said['bound']['words']}"))
+        lines.append(_wrap(f"{said['bound']['theorem']}: {said['bound']['words']}", width))
     if said["audit"]:
         lines += [f"{'PASS' if check['holds'] else 'FAIL'}  {check['name']}" for check in said["audit"]["checks"]]
     seconds = said["seconds"]
@@ -200,7 +201,7 @@ def _row(name: str, text: str) -> str:
     return f"{name:12} {text}"
 
 
-def _wrap(text: str) -> str:
+def _wrap(text: str, width: int) -> str:
     import textwrap
 
-    return "\n".join(textwrap.wrap(text, 110))
+    return "\n".join(textwrap.wrap(text, max(20, min(110, width))))

@@ -10,7 +10,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.streams.base import as_array
 
-__all__ = ["Labels"]
+__all__ = ["Labels", "plain"]
 
 _BY_MEANING: list[tuple[Any, Any]] = [
     (-1.0, 1.0),
@@ -76,7 +76,8 @@ class Labels:
             try:
                 return column.astype(np.float64)
             except (TypeError, ValueError) as error:
-                raise DataError(f"the labels of a regression must be numbers, not {column.dtype}.") from error
+                words = f"words such as {column[0]!s:.40}" if column.dtype.kind == "U" else str(column.dtype)
+                raise DataError(f"the labels of a regression must be numbers, not {words}.") from error
         signs = np.full(column.shape, np.nan)
         for name, sign in ((self.negative, -1.0), (self.positive, 1.0)):
             if name is not None:
@@ -85,11 +86,17 @@ class Labels:
 
     def complaint(self, label: Any) -> str:
         """What to say about a label that is neither class."""
-        shown = label.item() if isinstance(label, np.generic) else label
+        shown = plain(label.item() if isinstance(label, np.generic) else label)
+        negative, positive = plain(self.negative), plain(self.positive)
         return (
-            f"the label {shown!r} is neither {self.negative!r} nor {self.positive!r}: rue learns two classes so far; "
+            f"the label {shown!r} is neither {negative!r} nor {positive!r}: rue learns two classes so far; "
             "for numbers to predict, choose a regression loss such as loss='square'."
         )
+
+
+def plain(label: Any) -> Any:
+    """A class as a person would write it: 1 for 1.0."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label
 
 
 def _distinct(column: Any) -> list[Any]:
@@ -116,7 +123,7 @@ def _pair(found: list[Any]) -> tuple[Any, Any]:
         if set(meant) <= {negative, positive} or ({negative, positive} <= set(meant) and isinstance(negative, float)):
             return meant.get(negative, _like(found, negative)), meant.get(positive, _like(found, positive))
     if len(found) > 2:
-        shown = ", ".join(map(repr, found[:4])) + (", …" if len(found) > 4 else "")
+        shown = ", ".join(repr(plain(label)) for label in found[:4]) + (", …" if len(found) > 4 else "")
         raise DataError(
             f"there are more than two classes ({shown}): rue learns two classes so far; for numbers to predict, "
             "choose a regression loss such as loss='square'."

@@ -66,7 +66,7 @@ def certify(
     for read in stream.reads():
         chunk = read.chunk
         if chunk.bad and bad == "stop":
-            raise DataError(f"{read.name}, line {chunk.bad[0].line}: {chunk.bad[0].why}.")
+            raise read.error(chunk.bad[0])
         skipped += len(chunk.bad)
         block = chunk.block
         if not len(block):

@@ -10,13 +10,14 @@ import typer
 
 from rue.cli import options as o
 from rue.cli.app import app
-from rue.cli.running import Predictions
-from rue.errors import DataError, SettingsError
+from rue.cli.running import Predictions, require_writable
+from rue.errors import SettingsError
 from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
 from rue.model_file import Model, load_model
 from rue.regret.evidence import open_evidence
 from rue.streams import Block
 from rue.streams.data import Data
+from rue.streams.labels import plain
 
 __all__ = ["predict"]
 
@@ -39,19 +40,18 @@ def predict(
     """
     if reading not in ("score", "probability", "label"):
         raise SettingsError(f"--as is score, probability or label, not {reading!r}.")
+    require_writable(out)
     found = load_model(model)
     learner = found.learner
     average = bool(learner.algorithm.averaging)
     stream = Data.like(found.features, tuple(data), told, separator)
     book = open_evidence(learner.loss)
     writer: Any = sys.stdout if out is None else Predictions(out)
-    if out is None:
-        print("prediction")
-    skipped = 0
+    skipped, before = 0, "prediction\n"
     for read in stream.reads(labelled=False):
         chunk = read.chunk
         if chunk.bad and bad == "stop":
-            raise DataError(f"{read.name}, line {chunk.bad[0].line}: {chunk.bad[0].why}.")
+            raise read.error(chunk.bad[0])
         skipped += len(chunk.bad)
         if not len(chunk.block):
             continue
@@ -59,13 +59,16 @@ def predict(
         _score(found, book, chunk.block, p)
         shown = _read_as(found, p, reading)
         if out is None:
-            print("\n".join(map(str, shown)))
+            print(before + "\n".join(map(str, shown)))
+            before = ""
         elif reading == "label":
-            writer.file.write("\n".join(map(str, shown)) + "\n")
+            writer.write_lines(map(str, shown))
         else:
             writer.write(np.asarray(shown))
     if out is not None:
         writer.finish()
+    else:
+        print(before, end="")
     sums = book.ledger.sums
     if sums[EXAMPLES]:
         wrong = f", {int(sums[MISTAKES]):,} mistakes ({sums[MISTAKES] / sums[EXAMPLES]:.2%})"
@@ -100,7 +103,8 @@ def _read_as(found: Model, p: Any, reading: str) -> list[Any]:
     if labels is None or labels.task != "classify":
         raise SettingsError(f"--as {reading} is for classes: this model predicts numbers.")
     if reading == "label":
-        return [labels.positive if value > 0.0 else labels.negative for value in p]
+        words = plain(labels.negative), plain(labels.positive)
+        return [words[int(value > 0.0)] for value in p]
     from rue.losses import Logistic
 
     if not isinstance(found.learner.loss, Logistic):
