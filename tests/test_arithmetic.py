@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rue import arithmetic
-from rue._jit import bits, collect_lanes, from_bits, kernel, move_lanes
+from rue._intrinsics import bits, collect_lanes, from_bits, move_lanes
+from rue._jit import kernel
 
 
 @kernel

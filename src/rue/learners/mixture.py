@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import LANES, bits, from_bits, parameter
+from rue._intrinsics import LANES, bits, from_bits
+from rue._jit import parameter
 from rue.arithmetic import exp, log
 from rue.domains import Reals
 from rue.errors import SettingsError

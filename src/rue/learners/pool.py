@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import LANES, collect_lanes, fetch, move_lanes, values
+from rue._intrinsics import LANES, collect_lanes, fetch, move_lanes
+from rue._jit import values
 from rue.learners.mixing import LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP
 
 __all__ = [
