@@ -209,7 +209,7 @@ def test_a_block_of_zero_columns_learns_the_intercept(data):
             "blocks carry their labels and weights: do not give y or weights beside them.",
         ),
         (lambda: rue.Perceptron().run(iter([np.eye(2)])), "a stream yields rue.Block objects, not ndarray."),
-        (lambda: rue.Perceptron().run("file.csv"), "say which column to predict"),
+        (lambda: rue.Perceptron().run("file.svm"), "there is no file file.svm."),
         (lambda: rue.learn(np.eye(2)), "there are no labels: give y."),
         (lambda: rue.learn([rue.Block(np.eye(2))]), "there are no labels: give y."),
         (lambda: rue.learn([]), "X must have two dimensions"),
