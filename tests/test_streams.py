@@ -209,7 +209,7 @@ def test_a_block_of_zero_columns_learns_the_intercept(data):
             "blocks carry their labels and weights: do not give y or weights beside them.",
         ),
         (lambda: rue.Perceptron().run(iter([np.eye(2)])), "a stream yields rue.Block objects, not ndarray."),
-        (lambda: rue.Perceptron().run("file.csv"), "a stream yields rue.Block objects, not str."),
+        (lambda: rue.Perceptron().run("file.svm"), "there is no file file.svm."),
         (lambda: rue.learn(np.eye(2)), "there are no labels: give y."),
         (lambda: rue.learn([rue.Block(np.eye(2))]), "there are no labels: give y."),
         (lambda: rue.learn([]), "X must have two dimensions"),
@@ -490,7 +490,7 @@ def test_a_task_decides():
         ),
         (
             lambda: rue.Labels.of([0.5]).encode(["a"]),
-            "the labels of a regression must be numbers, not <U1.",
+            "the labels of a regression must be numbers, not words such as a.",
         ),
     ],
 )

@@ -91,7 +91,7 @@ class Pass:
         """
         said = block.y
         if said is None:
-            raise DataError("a block has no labels: every block of a stream needs y.")
+            raise DataError("there are no labels: give y.")
         self.begin(said)
         assert self.labels is not None
         self.labels = self.labels.extended(said)
