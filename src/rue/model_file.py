@@ -147,7 +147,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
 def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     state = learner.__getstate__()
     algorithm, point = state["algorithm"], state["_point"]
-    for part in (algorithm, *_members(algorithm)):
+    for part in _algorithms(algorithm):
         if type(part) not in _ALGORITHMS:
             raise SettingsError(f"{type(part).__name__} is an algorithm of your own: only rue's can be saved.")
     written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
@@ -167,7 +167,7 @@ def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]
 
 def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
     algorithm, intercept = from_json(head["algorithm"], known), _typed(head["intercept"], bool)
-    for part in (algorithm, *_members(algorithm)):
+    for part in _algorithms(algorithm):
         if type(part) not in _ALGORITHMS:
             raise DataError("it names no algorithm of rue's")
         _typed(part.name, str)
@@ -191,8 +191,10 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
     return learner
 
 
-def _members(algorithm: Any) -> tuple[Any, ...]:
-    return algorithm.members if isinstance(algorithm, Committee) else ()
+def _algorithms(algorithm: Any) -> list[Any]:
+    """An algorithm and those of its members."""
+    members = algorithm.members if isinstance(algorithm, Committee) else ()
+    return [algorithm, *(part for member in members for part in _algorithms(member))]
 
 
 def _columns(algorithm: Any) -> int:
@@ -208,7 +210,7 @@ def _require_weights(name: str, values: Any) -> None:
     """Weights are finite; sums of squares and largest magnitudes are not negative."""
     if name == "memory":
         return
-    if name in ("stats", "members", "slots") and not (values >= 0).all():
+    if name in ("stats", "slots") and not (values >= 0).all():
         raise DataError("its sums are impossible")
     if name == "table":
         if not (values[:, [SUM, TABLE_LARGEST]] >= 0.0).all():
@@ -240,10 +242,10 @@ def _require_sane(point: Any, algorithm: Any) -> None:
 
 def _require_mixing(point: Any) -> None:
     """Weights to divide by, a rate to multiply by."""
-    shares = point.members[SHARES].reshape(point.kinds.size, -1).sum(axis=1)
-    if not (point.memory[[HEAVIEST, GAPS, ETA]] >= 0.0).all():
-        raise DataError("its rate is impossible")
-    if not (point.kinds.max() > 0.0 and (shares > 0.0).all() and np.isfinite(point.members).all()):
+    members, shares = point.members, point.members[SHARES].reshape(point.kinds.size, -1)
+    if not (point.memory[[HEAVIEST, GAPS, ETA]] >= 0.0).all() or not np.isfinite(members).all():
+        raise DataError("its members' losses are impossible")
+    if not (point.kinds.max() > 0.0 and (shares >= 0.0).all() and (shares.sum(axis=1) > 0.0).all()):
         raise DataError("its members have no weight")
 
 
@@ -253,14 +255,12 @@ def _require_pool(point: MixturePool) -> None:
     lines = point.slots[point.slots > 0]
     if used != int(used) or not -1 <= used <= NARROW or lines.size > NARROW or (lines > NARROW).any():
         raise DataError("its matrices do not fit its features")
-    if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES, HEAVIEST, GAPS, ETA]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
+    if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
         raise DataError("its labels are impossible")
     running = point.kinds >= 0.0
-    shares = point.members[SHARES].reshape(point.kinds.size, -1).sum(axis=1)
     if not running[:DIAGONAL].all() or running[DIAGONAL] != running[-1] or running[-1] != (used >= 0.0):
         raise DataError("its members do not fit together")
-    if not (point.kinds.max() > 0.0 and (shares > 0.0).all() and np.isfinite(point.members[SHARES]).all()):
-        raise DataError("its members have no weight")
+    _require_mixing(point)
 
 
 def _kept(point: Any, coordinates: int) -> dict[str, Any]:

@@ -101,8 +101,10 @@ def rebuilt(setting: Any) -> Any:
 
 
 def _classes(setting: Any) -> set[type]:
-    if isinstance(setting, Intersection | tuple):
-        return set().union(*map(_classes, getattr(setting, "members", setting)))
+    if isinstance(setting, Intersection):
+        setting = setting.members
+    if isinstance(setting, tuple | list):
+        return set().union(*map(_classes, setting))
     if not plain(setting):
         return set()
     inside = (_classes(getattr(setting, field.name)) for field in dataclasses.fields(setting))
