@@ -58,7 +58,7 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 # Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
-_CALLED |= {"nearest", "exactly", "times", "ending", "arrange"}
+_CALLED |= {"nearest", "exactly", "times", "ending", "arrange", "teach", "tell"}
 _CALLED |= {
     "foretell",
     "measure",

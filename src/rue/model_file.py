@@ -30,12 +30,13 @@ from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.adaptive import LARGEST as TABLE_LARGEST
 from rue.learners.adaptive import SUM, Diagonal, W
+from rue.learners.committee import Committee
 from rue.learners.gradient import Gradient
 from rue.learners.intake import Names
 from rue.learners.leader import Leader
 from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
-from rue.learners.points import GRADIENTS, LARGEST, MASS, ROOM, SCALE, SQUARE, TOTAL, WHOLE, Scaled, T
+from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
 from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED
 from rue.learners.pool import Pool as MixturePool
 from rue.learning import Run, predictions_for
@@ -54,6 +55,7 @@ __all__ = ["MOST_NAMES", "Model", "history_entry", "load", "load_model", "save",
 MOST_NAMES = 65_536
 """How many slots a model file keeps the names of."""
 
+_ALGORITHMS = (Gradient, Diagonal, Leader, Pooled, Committee)
 _MOST_COORDINATES = 2**32 + 1  # feature indices are below 2³², and there may be an intercept
 
 
@@ -147,14 +149,15 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
 def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     state = learner.__getstate__()
     algorithm, point = state["algorithm"], state["_point"]
-    if type(algorithm) not in (Gradient, Diagonal, Leader, Pooled):
-        raise SettingsError(f"{type(algorithm).__name__} is an algorithm of your own: only rue's can be saved.")
+    for part in _algorithms(algorithm):
+        if type(part) not in _ALGORITHMS:
+            raise SettingsError(f"{type(part).__name__} is an algorithm of your own: only rue's can be saved.")
     written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
     if point is None:
         return written
     if algorithm.start(learner.coordinates, np.zeros)[0] != state["_rule"]:
         raise SettingsError(f"{learner!r} cannot be saved: its step depends on how wide the first example was.")
-    for name, array in _kept(point, learner.coordinates):
+    for name, array in _kept(point, learner.coordinates).items():
         _put(arrays, f"point.{name}", array)
     places = list(learner.names.places)
     for place in places:
@@ -166,17 +169,18 @@ def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]
 
 def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
     algorithm, intercept = from_json(head["algorithm"], known), _typed(head["intercept"], bool)
-    if type(algorithm) not in (Gradient, Diagonal, Leader, Pooled):
-        raise DataError("it names no algorithm of rue's")
-    _typed(algorithm.name, str)
+    for part in _algorithms(algorithm):
+        if type(part) not in _ALGORITHMS:
+            raise DataError("it names no algorithm of rue's")
+        _typed(part.name, str)
     names, d, rule, point = Names(), 0, None, None
     if head["d"] is not None:
         d = _count(head["d"], 2**32)
         coordinates = d + int(intercept)
         _require_memory(coordinates, _columns(algorithm))
         rule, point = algorithm.start(coordinates, np.zeros)
-        for name, array in _kept(point, coordinates):
-            _require_weights(name, reader.fill(f"point.{name}", array))
+        for name, array in _kept(point, coordinates).items():
+            _require_weights(name.rpartition(".")[2], reader.fill(f"point.{name}", array))
         _require_sane(point, algorithm)
         places = reader.text("point.names", d)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
@@ -189,8 +193,16 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
     return learner
 
 
+def _algorithms(algorithm: Any) -> list[Any]:
+    """An algorithm and those of its members."""
+    members = algorithm.members if isinstance(algorithm, Committee) else ()
+    return [algorithm, *(part for member in members for part in _algorithms(member))]
+
+
 def _columns(algorithm: Any) -> int:
     """How many numbers of eight bytes a coordinate takes."""
+    if isinstance(algorithm, Committee):
+        return sum(map(_columns, algorithm.members))
     if isinstance(algorithm, Pooled):
         return -(-algorithm.budget // 8)
     return 4 if isinstance(algorithm, Diagonal) else 2 + int(algorithm.domain.scratch_rows)
@@ -200,7 +212,7 @@ def _require_weights(name: str, values: Any) -> None:
     """Weights are finite; sums of squares and largest magnitudes are not negative."""
     if name == "memory":
         return
-    if name in ("stats", "members", "slots") and not (values >= 0).all():
+    if name in ("stats", "slots") and not (values >= 0).all():
         raise DataError("its sums are impossible")
     if name == "table":
         if not (values[:, [SUM, TABLE_LARGEST]] >= 0.0).all():
@@ -218,6 +230,10 @@ def _require_sane(point: Any, algorithm: Any) -> None:
         raise DataError("the scale of its point is impossible")
     if isinstance(point, MixturePool):
         _require_pool(point)
+    if isinstance(algorithm, Committee):
+        _require_mixing(point)
+        for member, part in zip(point.points(), algorithm.members, strict=True):
+            _require_sane(member, part)
     if isinstance(algorithm, Gradient):
         never = [MASS, LARGEST, SQUARE, TOTAL]
         if algorithm.lambda_ == 0.0:  # or else rounding may make it negative
@@ -226,27 +242,32 @@ def _require_sane(point: Any, algorithm: Any) -> None:
             raise DataError("the sums of its steps are impossible")
 
 
+def _require_mixing(point: Any) -> None:
+    """Weights to divide by, a rate to multiply by."""
+    members, shares = point.members, point.members[SHARES].reshape(point.kinds.size, -1)
+    if not (point.memory[[HEAVIEST, GAPS, ETA]] >= 0.0).all() or not np.isfinite(members).all():
+        raise DataError("its members' losses are impossible")
+    if not (point.kinds.max() > 0.0 and (shares >= 0.0).all() and (shares.sum(axis=1) > 0.0).all()):
+        raise DataError("its members have no weight")
+
+
 def _require_pool(point: MixturePool) -> None:
     """What the pool's own code takes for granted: lines inside its matrices, weights to divide by."""
     m, used = point.memory, float(point.memory[USED])
     lines = point.slots[point.slots > 0]
     if used != int(used) or not -1 <= used <= NARROW or lines.size > NARROW or (lines > NARROW).any():
         raise DataError("its matrices do not fit its features")
-    if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES, HEAVIEST, GAPS, ETA]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
+    if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
         raise DataError("its labels are impossible")
     running = point.kinds >= 0.0
-    shares = point.members[SHARES].reshape(point.kinds.size, -1).sum(axis=1)
     if not running[:DIAGONAL].all() or running[DIAGONAL] != running[-1] or running[-1] != (used >= 0.0):
         raise DataError("its members do not fit together")
-    if not (point.kinds.max() > 0.0 and (shares > 0.0).all() and np.isfinite(point.members[SHARES]).all()):
-        raise DataError("its members have no weight")
+    _require_mixing(point)
 
 
-def _kept(point: Any, coordinates: int) -> list[tuple[str, Any]]:
+def _kept(point: Any, coordinates: int) -> dict[str, Any]:
     """The arrays that are a point's state, each as far as it is in use."""
-    named = point._asdict().items()
-    arrays = [(name, field) for name, field in named if isinstance(field, np.ndarray) and field.shape[0]]
-    return [(name, field if name in WHOLE else field[:coordinates]) for name, field in arrays if name not in ROOM]
+    return {name: array for name, array in state_of(point, coordinates).items() if array.shape[0]}
 
 
 # The evidence.

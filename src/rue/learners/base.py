@@ -15,7 +15,7 @@ from rue._jit import Strided, twin
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import loop
 from rue.learners.intake import Names, complaint, dense_row, number, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, ROOM, TOTAL, WHOLE, T
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, state_of
 from rue.ledger import Ledger, Silent
 from rue.streams import Block, blocks
 
@@ -394,6 +394,4 @@ class Learner:
         """The arrays of the point, without room that is not in use."""
         if self._point is None:
             return []
-        named = self._point._asdict().items()
-        arrays = [(name, field) for name, field in named if isinstance(field, ndarray) and name not in ROOM]
-        return [(field if name in WHOLE else field[: self.coordinates]).tobytes() for name, field in arrays]
+        return [array.tobytes() for array in state_of(self._point, self.coordinates).values()]

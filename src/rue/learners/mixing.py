@@ -5,7 +5,8 @@ weight so far), and the mixture loses at most ln K/η more than any member. For 
 (`Means`), and η is AdaHedge's, ln K / Σ gaps, where a round's gap is by how much the mixture's own loss exceeds the mix
 loss −(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald, Koolen 2014, with the loss of the prediction made in
 place of the mean loss): it loses at most 2 Σ gaps more than any member. Where the loss is curved the gaps stop growing,
-and the price is a constant.
+and the price is a constant. Logistic loss has gaps too, where an example weighs more than all before it: its prediction
+was made at too high a rate, and the price is ln K/η + Σ gaps.
 """
 
 from __future__ import annotations
@@ -58,13 +59,16 @@ E = TypeVar("E")
 
 @inline
 def lane_sum(a: Any, b: Any, begin: Any, end: Any) -> Any:
-    """Σ a_i·b_i in four lanes, which do not wait for each other; there are a multiple of four."""
+    """Σ a_i·b_i in four lanes, which do not wait for each other."""
     s, t, u, v = 0.0, 0.0, 0.0, 0.0
-    for i in range(begin, end, 4):
+    whole = end - (end - begin) % 4
+    for i in range(begin, whole, 4):
         s += a[i] * b[i]
         t += a[i + 1] * b[i + 1]
         u += a[i + 2] * b[i + 2]
         v += a[i + 3] * b[i + 3]
+    for i in range(whole, end):
+        s += a[i] * b[i]
     return (s + t) + (u + v)
 
 
@@ -72,20 +76,26 @@ def lane_sum(a: Any, b: Any, begin: Any, end: Any) -> Any:
 def lane_total(a: Any, begin: Any, end: Any) -> Any:
     """Σ a_i."""
     s, t, u, v = 0.0, 0.0, 0.0, 0.0
-    for i in range(begin, end, 4):
+    whole = end - (end - begin) % 4
+    for i in range(begin, whole, 4):
         s += a[i]
         t += a[i + 1]
         u += a[i + 2]
         v += a[i + 3]
+    for i in range(whole, end):
+        s += a[i]
     return (s + t) + (u + v)
 
 
 @inline
 def lane_least(a: Any, begin: Any, end: Any) -> Any:
     """The least a_i."""
-    s, t, u, v = a[begin], a[begin + 1], a[begin + 2], a[begin + 3]
-    for i in range(begin + 4, end, 4):
+    s, t, u, v = math.inf, math.inf, math.inf, math.inf
+    whole = end - (end - begin) % 4
+    for i in range(begin, whole, 4):
         s, t, u, v = min(s, a[i]), min(t, a[i + 1]), min(u, a[i + 2]), min(v, a[i + 3])
+    for i in range(whole, end):
+        s = min(s, a[i])
     return min(min(s, t), min(u, v))
 
 
@@ -139,9 +149,29 @@ def settle(self: Any, scratch: Any, work: Any) -> None:
         kinds[kind] /= total
 
 
+def mix_loss(self: Any, scratch: Any) -> Any:
+    """−(1/η) ln Σ v e^{−η·cost}, by how much −(1/η) ln Σ e^{−η·loss} grows; the least loss, if η is infinite.
+
+    From the losses and not from the shares, which know nothing of those far behind who take the lead in this round.
+    """
+    losses, shares, costs, eta = self.members[LOSSES], self.members[SHARES], self.members[COST], self.memory[ETA]
+    many, leading, room = self.running(), 0.0, scratch[STEP]
+    best = lane_least(losses, 0, many)
+    for i in range(many):
+        room[i] = losses[i] - best + costs[i]
+    lowest = lane_least(room, 0, many)
+    if not eta < math.inf:
+        return lowest
+    for i in range(many):
+        room[i] = exp(-eta * (room[i] - lowest))
+        if losses[i] == best:
+            leading = self.kinds[i // self.begin(1)] * shares[i]  # one over Σ e^{−η(loss − best)}
+    return lowest - math.log(lane_total(room, 0, many) * leading) / eta
+
+
 def _experts(cls: type[E]) -> type[E]:
     """Members `begin(kind)` to `begin(kind + 1)` are of one kind; `kinds` has each kind's weight, −1 when retired."""
-    for word in (begin, running, retire, settle):
+    for word in (begin, running, retire, settle, mix_loss):
         setattr(cls, word.__name__, word)
     return values(cls)
 
@@ -175,8 +205,10 @@ class Chances(NamedTuple):
         """Enter a round: the members' costs stand in `members`, the mixture's is given."""
         m, costs, losses = self.memory, self.members[COST], self.members[LOSSES]
         m[MIXED] += cost
-        m[HEAVIEST] = max(m[HEAVIEST], weight)
-        m[ETA] = 1.0 / m[HEAVIEST]
+        if weight > m[HEAVIEST]:  # the prediction was made at too high a rate
+            m[HEAVIEST], m[ETA] = weight, 1.0 / weight
+            self.settle(scratch, work)
+            m[GAPS] += max(0.0, cost - self.mix_loss(scratch))
         for i in range(self.running()):
             losses[i] += costs[i]
         self.settle(scratch, work)
@@ -206,23 +238,6 @@ class Means(NamedTuple):
         for i in range(self.running()):
             losses[i] += costs[i]
         self.settle(scratch, work)
-
-    def mix_loss(self: Any, scratch: Any) -> Any:
-        """−(1/η) ln Σ v e^{−η·cost}, which is the least cost of those with weight if η is infinite."""
-        shares, costs, eta, room = self.members[SHARES], self.members[COST], self.memory[ETA], scratch[STEP]
-        lowest, part, many = math.inf, 0.0, self.running()
-        for kind in range(many // self.begin(1)):
-            if self.kinds[kind] > 0.0:
-                for i in range(self.begin(kind), self.begin(kind + 1)):
-                    if shares[i] > 0.0:
-                        lowest = min(lowest, costs[i])
-        if not eta < math.inf:
-            return lowest
-        for i in range(many):
-            room[i] = exp(-eta * max(0.0, costs[i] - lowest))
-        for kind in range(many // self.begin(1)):
-            part += self.kinds[kind] * lane_sum(shares, room, self.begin(kind), self.begin(kind + 1))
-        return lowest - math.log(part) / eta
 
 
 @values

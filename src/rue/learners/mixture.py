@@ -13,6 +13,7 @@ from rue.arithmetic import exp, log
 from rue.domains import Reals
 from rue.errors import SettingsError
 from rue.learners.base import Learner
+from rue.learners.committee import committee
 from rue.learners.gradient import require_loss
 from rue.learners.mixing import (
     COST,
@@ -304,7 +305,12 @@ class Pooled:
 
 @register("learner", "mixture")
 def Mixture(
-    loss: Any = "logistic", *, budget: int | None = None, intercept: bool = True, d: int | None = None
+    loss: Any = "logistic",
+    *,
+    members: Any = None,
+    budget: int | None = None,
+    intercept: bool = True,
+    d: int | None = None,
 ) -> Learner:
     """The default learner: no learning rate to choose (B12).
 
@@ -312,11 +318,17 @@ def Mixture(
     logistic loss the total is at most ln K more than the best member's. Units of features do not matter, nor do units
     and shift of numeric labels. `budget` is the number of bytes a feature may take; fewer bytes, fewer rates.
 
+    `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
+
     >>> import rue
     >>> X, y = rue.census()
     >>> round(rue.learn(X, y, learner=rue.Mixture()).risk, 3)
     0.33
     """
+    if members is not None:
+        if budget is not None:
+            raise SettingsError("Mixture: a budget is for the members it chooses itself: give members or a budget.")
+        return committee(members, loss, intercept, d)
     loss, rates = make("loss", loss), 2 * LANES
     if budget is not None:
         if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
