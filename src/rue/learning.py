@@ -13,6 +13,7 @@ from rue._jit import kernel
 from rue.domains import Ball
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import Learner
+from rue.learners.standing import Course, Standing, standing
 from rue.ledger import Ledger
 from rue.passes import Pass
 from rue.registry import make
@@ -52,6 +53,8 @@ class Run:
     """Unusable examples passed over with bad="skip"."""
     seconds: float
     """Time spent learning, without compilation if a kernel was compiled before."""
+    course: Course = dataclasses.field(default_factory=Course, repr=False)
+    """How the members of a mixture have stood over time."""
 
     @property
     def ledger(self) -> Ledger:
@@ -86,6 +89,11 @@ class Run:
         score(self.learner.loss, self.predictions, self.y, out)
         return out
 
+    @property
+    def members(self) -> Standing | None:
+        """How the members of a mixture stand: loss and weight of each, and the price of B12; None for others."""
+        return standing(self.learner)
+
     def certificate(self, radius: float | None = None, domain: Any = None, units: str | None = None) -> Certificate:
         """How much better any linear model could have done, of norm ≤ `radius` or in a `domain` (D1 to D4).
 
@@ -100,6 +108,12 @@ class Run:
         from rue.plots import draw_run
 
         return draw_run(self, path)
+
+    def plot_members(self, path: Any = None) -> Any:
+        """The race of a mixture's members, and who carried the weight, against time; a Figure, as `plot` makes it."""
+        from rue.contests import draw_members
+
+        return draw_members(self, path)
 
     def __repr__(self) -> str:
         wrong = "" if self.mistakes is None else f", mistakes={self.mistakes}"
@@ -178,5 +192,14 @@ def learn(
     if any(part[2] is not None for part in parts):
         column = np.concatenate([np.ones(len(part[0])) if part[2] is None else part[2] for part in parts])
     return Run(
-        going.learner, going.labels, p, signs, column, going.evidence, going.refused, going.skipped, going.seconds
+        going.learner,
+        going.labels,
+        p,
+        signs,
+        column,
+        going.evidence,
+        going.refused,
+        going.skipped,
+        going.seconds,
+        going.course,
     )

@@ -273,4 +273,5 @@ def run_of(going: Pass, kept: list[tuple[Block, Any]]) -> Run:
         going.refused,
         going.skipped,
         going.seconds,
+        going.course,
     )

@@ -223,14 +223,20 @@ class Evidence:
 
 
 def open_evidence(
-    loss: Loss, *, units: str = "raw", witnesses: Any = None, curvature: bool = False, lambda_: float = 0.0
+    loss: Loss,
+    *,
+    units: str = "raw",
+    witnesses: Any = None,
+    curvature: bool = False,
+    lambda_: float = 0.0,
+    digest: bool = True,
 ) -> Evidence:
-    """With nothing in it yet; `witnesses` is a radius or several."""
+    """With nothing in it yet; `witnesses` is a radius or several, with or without a digest of a narrow stream."""
     if units not in ("raw", "largest"):
         raise SettingsError(f"units must be 'raw' or 'largest', not {units!r}.")
     if curvature and not isinstance(loss, Square):
         raise SettingsError(f"curvature (D4) is kept for square loss, which is a quadratic; {loss!r} is not.")
     pool = None if witnesses is None else open_pool(witnesses, units == "largest")
     largest = Largest(np.zeros(1)) if units == "largest" and pool is None else None
-    digest = open_digest(pool.radii, units == "largest") if pool is not None and condenses(loss) else None
-    return Evidence(loss, open_ledger(), largest, pool, open_curvature() if curvature else None, lambda_, digest=digest)
+    kept = open_digest(pool.radii, units == "largest") if digest and pool is not None and condenses(loss) else None
+    return Evidence(loss, open_ledger(), largest, pool, open_curvature() if curvature else None, lambda_, digest=kept)

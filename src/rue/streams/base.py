@@ -55,6 +55,15 @@ class Block:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
+    def part(self, start: int, stop: int) -> Block:
+        """Some of its rows, as views."""
+        if start <= 0 and stop >= len(self):
+            return self
+        rows = slice(start, stop)
+        X = _rows_of(self.X, rows) if self.sparse else self.X[rows]
+        y, weights = (None if column is None else column[rows] for column in (self.y, self.weights))
+        return Block(X, y, weights)
+
     def labels(self) -> Any:
         """The labels as float64."""
         if self.y is None:
@@ -130,13 +139,7 @@ def one_sparse_row(x: Any) -> tuple[Any, Any]:
 
 def _cut(block: Block) -> Iterator[Block]:
     for start in range(0, len(block), ROWS):
-        if start == 0 and len(block) <= ROWS:
-            yield block
-            return
-        part = slice(start, start + ROWS)
-        y = None if block.y is None else block.y[part]
-        weights = None if block.weights is None else block.weights[part]
-        yield Block(_rows_of(block.X, part) if block.sparse else block.X[part], y, weights)
+        yield block.part(start, start + ROWS)
 
 
 def _rows_of(X: Any, part: slice) -> Any:
