@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rue.entries import Race
 from rue.errors import SettingsError
 from rue.learners.standing import KIND_NAMES, Standing
 from rue.learning import Run
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_members", "plot_members", "plot_shares"]
+__all__ = ["draw_members", "draw_race", "plot_members", "plot_race", "plot_shares"]
 
 COLOURS = (BLUE, GREEN, ORANGE, PURPLE, RED, "#56B4E9")
 """Of the kinds of members, and of the learners of a race."""
@@ -62,6 +64,44 @@ def plot_shares(run: Run, ax: Axes | None = None) -> Axes:
     sheet.rounds(int(t[-1]))
     sheet.ax.set_ylim(0.0, 1.0)
     return sheet.finish("share of the weight", "Who carries the weight")
+
+
+def plot_race(race: Race, ax: Axes | None = None) -> Axes:
+    """The risk of every learner against t, with the best constant's and that of saying the last label again."""
+    if not isinstance(race, Race):
+        raise SettingsError(f"plot_race: give what rue.race(X, y) returns, not {type(race).__name__}.")
+    sheet, late = Sheet(ax), []
+    for i, entry in enumerate(race.entries):
+        t = [*(at for at, _ in entry.course), race.examples]
+        risks = [*(risk for _, risk in entry.course), math.nan if entry.risk is None else entry.risk]
+        colour, dashes = COLOURS[i % len(COLOURS)], "-" if i < len(COLOURS) else "--"
+        told = math.nan if entry.risk is None else entry.risk
+        name = entry.name if entry.risk is not None else f"{entry.name}, broken off"
+        sheet.line(t, risks, name, colour, ls=dashes, told=told, lw=2.4 if i == 0 else 1.5, zorder=10 - i)
+        late += [risk for at, risk in zip(t, risks, strict=True) if at >= race.examples**0.5 and math.isfinite(risk)]
+    floor = [race.best_constant / race.mass, race.no_change / race.mass] if race.mass else []
+    low = min([*late, *floor], default=0.0)
+    high = min(max([*late, *floor], default=1.0), low + 4.0 * ((floor or [1.0])[0] - low or 1.0))
+    for value, name in zip(floor, ("best constant", "last label again"), strict=False):
+        if value <= high:
+            sheet.line([1, max(race.examples, 2)], [value] * 2, name, GREY, ls=":" if "last" in name else "--", lw=1.2)
+    sheet.rounds(race.examples)
+    room = 0.06 * (high - low) or 0.1
+    sheet.ax.set_ylim(low - room, high + room)
+    return sheet.finish(
+        f"mean {type(race.loss).__name__.lower()} loss so far", "The race: each example scored before it is learnt"
+    )
+
+
+def draw_race(race: Race, path: Any = None) -> Figure:
+    """The one picture of a race."""
+    if path is not None:
+        saveable(path)
+    figure = new_figure(1)
+    plot_race(race, figure.subplots())
+    if path is not None:
+        save(figure, path)
+    return figure
 
 
 def _course_of(run: Any) -> tuple[Standing, Any, Any, Any]:

@@ -42,7 +42,7 @@ class Pass:
         units: str = "raw",
         witnesses: Any = None,
         curvature: bool = False,
-        digest: bool = True,
+        quick: bool = False,
         intercept: bool = True,
         budget: int | None = None,
     ) -> None:
@@ -66,7 +66,7 @@ class Pass:
         """Time spent in the learning loop."""
         self.stopped: BadExample | None = None
         """The example that stopped it, counted in its block."""
-        self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature, "digest": digest}
+        self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature, "quick": quick}
         self._penalty = 0.0
         self._seen = 0
 
