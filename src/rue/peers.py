@@ -27,6 +27,10 @@ from rue.streams import Block
 __all__ = ["PEERS", "Broken", "Peer", "installed", "open_peer"]
 
 
+FULL = 512
+"""Up to so many features River is given the zeros of a sparse row too."""
+
+
 class Broken(RueError):
     """A peer that cannot go on: its numbers are no numbers any more."""
 
@@ -165,7 +169,11 @@ class _OneByOne:
 
 
 class River(_OneByOne):
-    """`StandardScaler | LogisticRegression` or `LinearRegression`, by dicts."""
+    """`StandardScaler | LogisticRegression` or `LinearRegression`, by dicts.
+
+    Of up to `FULL` features every one is in the dict: the scaler takes a feature that is left out for unknown, not 0,
+    and finds that one which is always 1 when it is there says nothing.
+    """
 
     def __init__(self, loss: Any, intercept: bool) -> None:
         from river import linear_model, preprocessing
@@ -176,9 +184,12 @@ class River(_OneByOne):
         model: Any = made() if intercept else made(intercept_lr=0.0)
         self.model: Any = preprocessing.StandardScaler() | model
         self.about = f"river {self.model}"
+        self.width = 0
 
     def examples(self, block: Block) -> Iterator[Any]:
-        return (dict(zip(columns, values, strict=True)) for columns, values in _rows(block))
+        self.width = max(self.width, block.width)
+        zeros = dict.fromkeys(range(self.width), 0.0) if self.width <= FULL else {}
+        return (zeros | dict(zip(columns, values, strict=True)) for columns, values in _rows(block))
 
     def example(self, x: Any, y: float, weight: float) -> float:
         if self.classes:
