@@ -18,7 +18,6 @@ from rue.learners.committee import MOST, Committee, Joint, roster
 from rue.learners.mixing import GAPS, HEAVIEST, MIXED
 from rue.learning import certificate_of
 
-
 INTERPRETED = [HealthCheck.function_scoped_fixture]  # the fixture `interpreted` is the same for every example
 
 

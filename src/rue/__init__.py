@@ -3,6 +3,7 @@
 from rue import checks
 from rue._jit import Vector, parameter
 from rue.audit import Audit, audit
+from rue.contests import plot_members, plot_race
 from rue.domains import (
     Ball,
     Box,
@@ -16,6 +17,7 @@ from rue.domains import (
     Reals,
     Simplex,
 )
+from rue.entries import Entry, Race
 from rue.errors import BadExample, CheckFailed, DataError, RueError, SettingsError, UnknownName
 from rue.games import (
     ConvexRound,
@@ -48,6 +50,7 @@ from rue.learners import (
     Perceptron,
     Uniform,
 )
+from rue.learners.standing import Member, Standing
 from rue.learning import Run, learn
 from rue.losses import (
     Absolute,
@@ -71,6 +74,7 @@ from rue.losses import (
 from rue.model_file import Model, load, save
 from rue.plots import plot_certificate, plot_mistakes, plot_regret, plot_risk
 from rue.proofs import Proof, Theorem, theorems
+from rue.race import race
 from rue.registry import make, names
 from rue.regret import (
     Assumption,
@@ -125,6 +129,7 @@ __all__ = [
     "CountLoss",
     "DataError",
     "Domain",
+    "Entry",
     "EpsilonInsensitive",
     "Evidence",
     "ExampleRound",
@@ -150,6 +155,7 @@ __all__ = [
     "Loss",
     "MarginAdversary",
     "MarginLoss",
+    "Member",
     "Mixed",
     "Mixture",
     "Model",
@@ -163,6 +169,7 @@ __all__ = [
     "Poisson",
     "Proof",
     "Quantile",
+    "Race",
     "RandomSigns",
     "Reals",
     "Regularised",
@@ -176,6 +183,7 @@ __all__ = [
     "Sqrt",
     "Square",
     "SquaredHinge",
+    "Standing",
     "Step",
     "Stochastic",
     "Strong",
@@ -204,9 +212,12 @@ __all__ = [
     "perceptron_bound",
     "play",
     "plot_certificate",
+    "plot_members",
     "plot_mistakes",
+    "plot_race",
     "plot_regret",
     "plot_risk",
+    "race",
     "risk_always",
     "risk_at_end",
     "risk_curve",

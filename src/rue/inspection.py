@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rue import ledger as accounts
+from rue.learners.standing import standing
 from rue.learning import certificate_of
 from rue.model_file import Model
 from rue.streams.labels import plain
@@ -44,6 +45,8 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
         lines.append(f"predictions above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}")
     if model.position is not None:
         lines.append("stopped before the end of its data: it can be resumed there")
+    if (members := standing(learner)) is not None and learner.t:
+        lines += _section("members", str(members).split("\n"))
     lines += _section("largest weights", [f"{weight:>12.6g}  {name}" for name, weight in largest_weights(model, most)])
     if model.evidence is not None and model.evidence.ledger.sums[accounts.EXAMPLES] > 0.0:
         left_out = sum(int(model.counts.get(name, 0)) for name in ("refused", "skipped"))

@@ -13,6 +13,7 @@ from rue._jit import kernel
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
+from rue.learners.standing import Course, Standing, standing
 from rue.ledger import Ledger
 from rue.passes import Pass
 from rue.registry import make
@@ -56,6 +57,8 @@ class Run:
     """How files or tables become features; empty for arrays and blocks."""
     names: dict[int, str] = dataclasses.field(default_factory=dict)
     """What hashed features are called."""
+    course: Course = dataclasses.field(default_factory=Course, repr=False)
+    """How the members of a mixture have stood over time."""
 
     @property
     def ledger(self) -> Ledger:
@@ -90,6 +93,11 @@ class Run:
         score(self.learner.loss, self.predictions, self.y, out)
         return out
 
+    @property
+    def members(self) -> Standing | None:
+        """How the members of a mixture stand: loss and weight of each, and the price of B12; None for others."""
+        return standing(self.learner)
+
     def certificate(self, radius: float | None = None, domain: Any = None, units: str | None = None) -> Certificate:
         """How much better any linear model could have done, of norm ≤ `radius` or in a `domain` (D1 to D4).
 
@@ -108,6 +116,12 @@ class Run:
         from rue.plots import draw_run
 
         return draw_run(self, path)
+
+    def plot_members(self, path: Any = None) -> Any:
+        """The race of a mixture's members, and who carried the weight, against time; a Figure, as `plot` makes it."""
+        from rue.contests import draw_members
+
+        return draw_members(self, path)
 
     def __repr__(self) -> str:
         wrong = "" if self.mistakes is None else f", mistakes={self.mistakes}"
@@ -215,6 +229,7 @@ class Kept:
             going.seconds,
             stream.describe(),
             dict(stream.names.of),
+            going.course,
         )
 
 

@@ -11,6 +11,8 @@ from rue import ledger as accounts
 from rue.baselines import Baselines
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import Learner, Mixture
+from rue.learners.mixture import Pooled
+from rue.learners.standing import Course, next_mark
 from rue.registry import make
 from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels
@@ -42,7 +44,9 @@ class Pass:
         units: str = "raw",
         witnesses: Any = None,
         curvature: bool = False,
+        quick: bool = False,
         intercept: bool = True,
+        budget: int | None = None,
     ) -> None:
         if bad not in ("stop", "skip"):
             raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
@@ -53,7 +57,9 @@ class Pass:
         self.labels: Labels | None = None
         self.evidence: Evidence | None = None
         self.baselines = Baselines()
-        self.bad, self.task, self.intercept = bad, task, intercept
+        self.bad, self.task, self.intercept, self.budget = bad, task, intercept, budget
+        self.course = Course()
+        """How the members of a mixture have stood over time."""
         self.skipped = 0
         """Unusable examples passed over."""
         self.refused = 0
@@ -64,8 +70,9 @@ class Pass:
         """The example that stopped it, counted in its block."""
         self.stopped_by: BadRow | None = None
         """The row of what was read that stopped it."""
-        self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature}
+        self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature, "quick": quick}
         self._penalty = 0.0
+        self._seen = 0
 
     @property
     def examples(self) -> int:
@@ -76,13 +83,14 @@ class Pass:
         """Start from where another pass stopped."""
         self.learner, self.evidence, self.labels = learner, evidence, labels
         self._penalty = learner.penalty - evidence.penalty
+        self._seen = learner.t
 
     def begin(self, y: Any) -> None:
         """Settle the task, and with it the learner, by some labels; the first block does it otherwise."""
         if self.labels is None:
             self.labels = Labels.of(y, self.task if self.learner is None else self.learner.loss.task)
         if self.learner is None:
-            self.learner = default_learner(self.labels.task, intercept=self.intercept)
+            self.learner = default_learner(self.labels.task, intercept=self.intercept, budget=self.budget)
 
     def learn(self, block: Block) -> Any:
         """Learn a block: the predictions, NaN for an example that was refused or skipped.
@@ -95,6 +103,26 @@ class Pass:
         self.begin(said)
         assert self.labels is not None
         self.labels = self.labels.extended(said)
+        if not isinstance(self.learner.algorithm, Pooled):
+            return self._learn(block)
+        begin, outs = 0, []
+        while begin < max(1, len(block)) and self.stopped is None:
+            mark = next_mark(self._seen)
+            end = min(len(block), begin + mark - self._seen)
+            outs.append(self._learn(block.part(begin, end)))
+            self._seen += end - begin
+            if self._seen == mark:
+                self.course.look(self.learner)
+            if self.stopped is not None:
+                self.stopped = BadExample(begin + self.stopped.row, self.stopped.why)
+            begin = max(end, 1)
+        return np.concatenate(outs)
+
+    def _learn(self, block: Block) -> Any:
+        """Some rows whose labels have been looked at."""
+        said = block.y
+        assert said is not None
+        assert self.labels is not None
         block = Block(block.X, self.labels.encode(said), block.weights)
         self.learner.widen(block)
         if self.evidence is None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rue import ledger as accounts
 from rue.audit import Audit
+from rue.errors import DataError
+from rue.learners.standing import Standing, standing
 from rue.learning import certificate_of
 from rue.passes import Pass
 from rue.regret.certificate import Certificate
@@ -16,7 +21,7 @@ from rue.regret.statement import Bound
 from rue.streams.labels import plain
 from rue.version import __version__
 
-__all__ = ["certificate_report", "certified", "page", "report"]
+__all__ = ["certificate_report", "certified", "page", "report", "write_report"]
 
 
 def certified(going: Pass, radius: float | None = None) -> Certificate | None:
@@ -60,6 +65,8 @@ def report(
         "step": learner.explain() if known else None,
         "labels": _classes(going),
         "certificate": None if certificate is None else _certificate(certificate),
+        "certificates": _at_witnesses(going),
+        "mixture": _mixture(standing(learner)) if known else None,
         "bound": None if audit is None or audit.bound is None else _bound(audit.bound),
         "audit": None,
         "seconds": {"read": read, "learn": going.seconds, "total": total},
@@ -80,6 +87,29 @@ def report(
             ],
         }
     return said
+
+
+def _at_witnesses(going: Pass) -> list[dict[str, Any]] | None:
+    """The certificates at the witnesses' own radii; None where there are no witnesses."""
+    if going.evidence is None or going.evidence.pool is None or not going.examples:
+        return None
+    found = (certified(going, float(radius)) for radius in np.unique(going.evidence.pool.radii))
+    return [_certificate(certificate) for certificate in found if certificate is not None]
+
+
+def _mixture(found: Standing | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    members = [{**dataclasses.asdict(member), "loss": _number(member.loss)} for member in found.members]
+    return {
+        "members": members,
+        "best": members[found.members.index(found.best)],
+        "loss": _number(found.loss),
+        "price": _number(found.price),
+        "price_at_most": _number(found.price_at_most),
+        "bytes_per_feature": found.bytes_per_feature,
+        "words": str(found),
+    }
 
 
 def certificate_report(certificate: Certificate, examples: int, skipped: int, mass: float, loss: str) -> dict[str, Any]:
@@ -159,6 +189,18 @@ def _plain(value: Any) -> Any:
     return _number(float(value))
 
 
+def write_report(said: dict[str, Any], path: str | None) -> None:
+    """The JSON, whole or not at all."""
+    if path is not None:
+        part = Path(path + ".part")
+        try:
+            part.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise DataError(f"{path} cannot be written: {error.strerror}.") from error
+
+
 def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     """The same for a person: a few lines, each a thing to act on, wrapped to a width."""
     lines = []
@@ -178,8 +220,12 @@ def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     lines.append(_row("risk", f"{said['risk']:.6g}, the mean loss before each update ({beside})"))
     if said["mistakes"] is not None:
         lines.append(_row("mistakes", f"{said['mistakes']:,}, or {said['error_rate']:.2%}"))
+    if said["mixture"]:
+        members, price = said["mixture"]["words"].split("\n")
+        lines += [_row("members", members), _row("", price)]
     if said["certificate"]:
         lines += ["", _wrap(said["certificate"]["sentence"], width)]
+        lines += [_briefly(certificate) for certificate in said["certificates"] or []]
     if said["audit"]:
         low, high = said["audit"]["regret"]
         shown = " and ".join("unbounded" if end is None else f"{end:+,.6g}" for end in (low, high))
@@ -195,6 +241,13 @@ def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
         f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
     ]
     return "\n".join(lines)
+
+
+def _briefly(certificate: dict[str, Any]) -> str:
+    least, most = certificate["comparator_loss_at_least"], certificate["regret_at_most"]
+    if most is None:
+        return _row(f"norm ≤ {certificate['radius']:g}", "nothing is certified")
+    return _row(f"norm ≤ {certificate['radius']:g}", f"lost at least {least:,.1f}: regret at most {most:+,.1f}")
 
 
 def _row(name: str, text: str) -> str:

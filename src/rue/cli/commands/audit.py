@@ -10,13 +10,12 @@ import typer
 from rue.audit import audit as audited
 from rue.cli import options as o
 from rue.cli.app import app
-from rue.cli.commands.learn import write_report
 from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, Running
 from rue.errors import DataError
 from rue.learning import Kept
 from rue.passes import Pass
-from rue.report import page, report
+from rue.report import page, report, write_report
 from rue.streams import Block
 
 __all__ = ["audit"]
@@ -31,6 +30,7 @@ def audit(
     loss: o.LossSpec = None,
     domain: o.DomainSpec = None,
     step: o.StepSpec = None,
+    budget: o.Budget = None,
     radius: o.Radius = None,
     told: o.Format = None,
     bits: o.Bits = 20,
@@ -50,8 +50,9 @@ def audit(
     `rue audit small.csv --target y --learner ogd --loss hinge --domain ball:10`
     """
     started = time.monotonic()
-    made, decided = o.learner_from(learner, loss, domain, step, not no_intercept)
-    going = Pass(made, task=decided if decided != "auto" else task, bad=bad, intercept=not no_intercept)
+    made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
+    task = decided if decided != "auto" else task
+    going = Pass(made, task=task, bad=bad, intercept=not no_intercept, budget=budget)
     stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
     blocks: list[Block] = []
     kept = Kept()

@@ -11,14 +11,13 @@ import typer
 from rue import ledger as accounts
 from rue.cli import options as o
 from rue.cli.app import app
-from rue.cli.commands.learn import write_report
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
 from rue.registry import make
 from rue.regret.certificate import require_domain
 from rue.regret.evidence import open_evidence
-from rue.report import certificate_report
+from rue.report import certificate_report, write_report
 from rue.streams import Block, Labels
 
 __all__ = ["certify"]

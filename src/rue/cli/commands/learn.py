@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import math
 import shutil
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,15 +19,17 @@ from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running, require_writable
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
+from rue.learners import Learner
+from rue.learners.mixture import Pooled
 from rue.learning import Kept
 from rue.model_file import history_entry, load_model
 from rue.passes import Pass
-from rue.report import page, report
+from rue.report import page, report, write_report
 from rue.sheets import saveable
 from rue.streams.data import Data
 from rue.streams.files import Place, Spot
 
-__all__ = ["learn", "write_report"]
+__all__ = ["learn", "require_task"]
 
 
 @app.command(
@@ -43,6 +44,7 @@ def learn(
     loss: o.LossSpec = None,
     domain: o.DomainSpec = None,
     step: o.StepSpec = None,
+    budget: o.Budget = None,
     passes: Annotated[int | None, typer.Option(min=1, help="How often to go over the data; once if not given.")] = None,
     model: Annotated[str | None, typer.Option(metavar="OUT", help="Write the model.")] = None,
     resume: Annotated[str | None, typer.Option(metavar="IN", help="Go on with a model or a checkpoint.")] = None,
@@ -73,7 +75,7 @@ def learn(
     `zcat day.vw.gz | rue learn - --format vw --learner ogd --loss hinge --domain ball:10`
     """
     started = time.monotonic()
-    _require_task(task)
+    require_task(task)
     require_writable(model, predictions, report_path, plot, checkpoint)
     if plot is not None:
         saveable(plot)
@@ -81,15 +83,28 @@ def learn(
         Ball(radius)
     often = Every.read(every)
     if resume is not None:
-        chosen = {"--learner": learner, "--loss": loss, "--domain": domain, "--step": step, "--target": target}
+        chosen: dict[str, Any] = {
+            "--learner": learner,
+            "--loss": loss,
+            "--domain": domain,
+            "--step": step,
+            "--target": target,
+        }
         chosen |= {"--weight": weight, "--drop": drop or None, "--category": category or None}
         chosen |= {"--task": None if task == "auto" else task, "--bits": None if bits == 20 else str(bits)}
-        chosen |= {"--no-intercept": "" if no_intercept else None}
+        chosen |= {"--no-intercept": "" if no_intercept else None, "--budget": budget}
         going, stream, at, history = _resumed(resume, data, chosen, told, bad, separator)
         spot, number, kept, passes = _position(at, passes)
     else:
-        made, decided = o.learner_from(learner, loss, domain, step, not no_intercept)
-        going = Pass(made, task=decided if decided != "auto" else task, bad=bad, intercept=not no_intercept)
+        made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
+        going = Pass(
+            made,
+            task=decided if decided != "auto" else task,
+            bad=bad,
+            intercept=not no_intercept,
+            budget=budget,
+            **_witnesses(made, radius),
+        )
         stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
         spot, number, kept, history = START, 1, None, []
     before = going.examples
@@ -116,7 +131,21 @@ def learn(
     return 130 if interrupted else 0
 
 
-def _require_task(task: str) -> None:
+RADII = (1.0, 10.0, 100.0)
+"""Where witnesses stand when no radius is given."""
+
+
+def _witnesses(learner: Learner | None, radius: float | None) -> dict[str, Any]:
+    """What a pass keeps for the certificate of a mixture (D3)."""
+    if learner is not None and not isinstance(learner.algorithm, Pooled):
+        return {}
+    if radius is not None and not 0.0 < radius < math.inf:
+        return {}
+    return {"units": "largest", "witnesses": RADII if radius is None else radius, "quick": True}
+
+
+def require_task(task: str) -> None:
+    """Refuse a task that is none."""
     if task not in ("auto", "classify", "regress"):
         raise SettingsError(f"--task is auto, classify or regress, not {task!r}.")
 
@@ -141,20 +170,8 @@ def _finish(running: Running, why: str, model: str | None, checkpoint: str | Non
     return why
 
 
-def write_report(said: dict[str, Any], path: str | None) -> None:
-    """The JSON, whole or not at all."""
-    if path is not None:
-        part = Path(path + ".part")
-        try:
-            part.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            part.replace(path)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            raise DataError(f"{path} cannot be written: {error.strerror}.") from error
-
-
 def _resumed(
-    path: str, paths: list[str], chosen: dict[str, str | None], told: str | None, bad: str, separator: str | None
+    path: str, paths: list[str], chosen: dict[str, Any], told: str | None, bad: str, separator: str | None
 ) -> tuple[Pass, Data, dict[str, Any] | None, list[dict[str, Any]]]:
     """A pass that goes on where a model or a checkpoint stopped."""
     found = load_model(path)

@@ -1,0 +1,140 @@
+"""How the members of a mixture stand, now and over time, and what not knowing the rate has cost (B12)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from rue.learners.base import Learner
+from rue.learners.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, ByChance
+from rue.learners.mixture import RATES, Pooled
+from rue.learners.pool import Pool
+
+__all__ = ["KIND_NAMES", "Course", "Member", "Standing", "next_mark", "standing"]
+
+KIND_NAMES = (
+    "adaptive, by root mean square",
+    "adaptive, by first value",
+    "adaptive, forgetting",
+    "second order, diagonal",
+    "second order, full",
+    "second order, full, forgetting",
+)
+"""What kinds 0 to 5 of `rue.learners.pool` are called."""
+MARKS = 4
+"""How many looks are taken while the number of examples doubles."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One learner of a mixture."""
+
+    kind: str
+    rate: float
+    loss: float
+    """Σ weight·ℓ of its own predictions, until it retired if it has."""
+    weight: float
+    """Its share in the next prediction."""
+    running: bool
+    """Kinds that need few features retire when there are more."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}, rate {self.rate:.3g}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """The members of a mixture and what they have lost, over all the examples that the mixture has learnt."""
+
+    members: tuple[Member, ...]
+    loss: float
+    """What the mixture has lost."""
+    price_at_most: float
+    """B12: ln K times the largest weight for logistic loss, for every other loss twice the sum of the gaps."""
+    bytes_per_feature: int
+
+    @property
+    def best(self) -> Member:
+        """The member that has lost least, of those that still run."""
+        return min((member for member in self.members if member.running), key=lambda member: member.loss)
+
+    @property
+    def price(self) -> float:
+        """What not knowing the rate has cost: the mixture's loss less the best member's; negative if it gained."""
+        return self.loss - self.best.loss
+
+    def heaviest(self, most: int = 3) -> tuple[Member, ...]:
+        """The members that carry the weight: at most so many, and none of less than 1 %."""
+        order = sorted(self.members, key=lambda member: -member.weight)[:most]
+        return tuple(member for member in order if member.weight >= 0.01)
+
+    def __str__(self) -> str:
+        carry = "; ".join(f"{member} ({member.weight:.0%})" for member in self.heaviest())
+        running = sum(member.running for member in self.members)
+        best = self.best
+        return (
+            f"{running} members, most weight: {carry or 'spread evenly'}\n"
+            f"price of not knowing the rate: {self.price:+,.4g} against the best member ({best}), "
+            f"at most {self.price_at_most:,.4g} (B12); {self.bytes_per_feature} bytes a feature"
+        )
+
+
+def standing(learner: Learner) -> Standing | None:
+    """How the members of a mixture stand; None for other learners."""
+    algorithm = learner.algorithm
+    if not isinstance(algorithm, Pooled):
+        return None
+    pool = learner._point if learner._point is not None else algorithm.start(1)[1]
+    many = len(pool.rates)
+    columns = zip(pool.members[RATES].tolist(), pool.members[LOSSES].tolist(), _weights(pool).tolist(), strict=True)
+    members = tuple(
+        Member(KIND_NAMES[i // many], rate, loss, weight, bool(pool.kinds[i // many] >= 0.0))
+        for i, (rate, loss, weight) in enumerate(columns)
+    )
+    memory = pool.memory
+    log_price = isinstance(pool.way, ByChance)
+    price = math.log(len(members)) * memory[HEAVIEST] if log_price else 2.0 * memory[GAPS]
+    return Standing(members, float(memory[MIXED]), float(price), algorithm.budget)
+
+
+def _weights(pool: Pool) -> Any:
+    """The share of every member in the next prediction."""
+    shares = pool.members[SHARES].reshape(pool.kinds.size, -1)
+    kinds = np.maximum(pool.kinds, 0.0)
+    return (shares / shares.sum(axis=1, keepdims=True) * (kinds / kinds.sum())[:, None]).ravel()
+
+
+def next_mark(seen: int) -> int:
+    """The first of the numbers 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, … ≈ 2^{k/4} that is more than `seen`."""
+    k = max(0, math.floor(MARKS * math.log2(max(seen, 1))))
+    while (mark := round(math.pow(2.0, k / MARKS))) <= seen:
+        k += 1
+    return mark
+
+
+@dataclasses.dataclass
+class Course:
+    """The members of a mixture over time, at the marks: some hundred looks at any stream."""
+
+    t: list[int] = dataclasses.field(default_factory=list)
+    """How many examples the mixture had learnt."""
+    loss: list[float] = dataclasses.field(default_factory=list)
+    """What the mixture had lost."""
+    losses: list[Any] = dataclasses.field(default_factory=list)
+    """What each member had lost; NaN when it had retired."""
+    weights: list[Any] = dataclasses.field(default_factory=list)
+
+    def look(self, learner: Learner) -> None:
+        """Add how a mixture stands."""
+        pool = learner._point
+        if not isinstance(pool, Pool) or (self.t and self.t[-1] == learner.t):
+            return
+        losses = pool.members[LOSSES].copy()
+        losses.reshape(pool.kinds.size, -1)[pool.kinds < 0.0] = math.nan
+        self.t.append(learner.t)
+        self.loss.append(float(pool.memory[MIXED]))
+        self.losses.append(losses)
+        self.weights.append(_weights(pool))

@@ -1,0 +1,203 @@
+"""How the members of a mixture stand, now and over time; certificates and budget of the default learner."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import rue
+from rue.learners.mixing import ETA
+from rue.learners.standing import KIND_NAMES, Course, next_mark, standing
+from rue.passes import Pass
+from rue.regret.evidence import open_evidence
+from rue.regret.witnesses import FEW, RATES
+from rue.report import page, report
+from rue.streams import blocks
+from test_cli import read, run, write_svm
+
+
+def stream(rows=300, d=5, seed=0, task="classify"):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, d)) * 10.0 ** rng.integers(-2, 3, d)
+    p = X @ (rng.standard_normal(d) / np.abs(X).max(axis=0)) + 0.5 * rng.standard_normal(rows)
+    return X, np.where(p > 0, 1.0, -1.0) if task == "classify" else 5.0 * p + 100.0
+
+
+def column(found, name):
+    return np.array([getattr(member, name) for member in found.members])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "square", "absolute", "hinge"])
+def test_members_and_the_price_of_not_knowing_the_rate(loss):
+    X, y = stream(task=rue.make("loss", loss).task)
+    weights = np.random.default_rng(1).uniform(0.0, 3.0, len(y))
+    made = rue.learn(X, y, learner=rue.Mixture(loss), weights=weights)
+    found = made.members
+    losses, shares = column(found, "loss"), column(found, "weight")
+    assert found.loss == pytest.approx(made.loss, rel=1e-12)
+    assert found.best.loss == losses.min()
+    assert found.price == pytest.approx(made.loss - losses.min(), rel=1e-9)
+    assert found.price <= found.price_at_most
+    eta = 1.0 / weights.max() if loss == "logistic" else made.learner._point.memory[ETA]
+    wanted = np.exp(-eta * (losses - losses.min()))
+    np.testing.assert_allclose(shares, wanted / wanted.sum(), rtol=1e-6, atol=1e-12)
+    if loss == "logistic":
+        assert found.price_at_most == pytest.approx(weights.max() * math.log(len(losses)))
+    else:  # AdaHedge: η = ln K / Σ gaps
+        assert found.price_at_most == pytest.approx(2.0 * math.log(len(losses)) / eta)
+    assert {member.kind for member in found.members} == set(KIND_NAMES)
+    assert found.bytes_per_feature == made.learner.algorithm.budget
+    assert str(found).count("\n") == 1
+
+
+def test_kinds_that_retire_have_no_weight_and_are_never_the_best():
+    X = np.eye(200)[np.random.default_rng(0).permutation(200)]
+    y = np.where(np.arange(200) % 3, 1.0, -1.0)
+    found = rue.learn(sparse.csr_matrix(X), y).members
+    assert [member.running for member in found.members].count(False) == len(found.members) // 3
+    assert all(member.weight == 0.0 for member in found.members if not member.running)
+    assert found.best.running
+    assert sum(member.weight for member in found.members) == pytest.approx(1.0)
+    assert column(found, "loss").min() < found.best.loss  # those that stopped early have lost less, which is no merit
+
+
+def test_before_the_first_example_and_for_other_learners():
+    found = standing(rue.Mixture())
+    assert (found.loss, found.price, found.price_at_most) == (0.0, 0.0, 0.0)
+    assert len({member.weight for member in found.members}) == 1
+    assert standing(rue.OGD()) is None
+    X, y = stream(20)
+    assert rue.learn(X, y, learner="ogd").members is None
+
+
+def test_marks_are_a_fifth_apart():
+    marks, seen = [], 0
+    while seen < 10**7:
+        seen = next_mark(seen)
+        marks.append(seen)
+    assert marks[:12] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16]
+    assert marks == sorted({round(2 ** (k / 4)) for k in range(200) if round(2 ** (k / 4)) <= marks[-1]})
+    assert len(marks) < 100
+
+
+def test_the_course_does_not_depend_on_blocks_and_changes_nothing():
+    X, y = stream(1000)
+    alone = rue.Mixture().run(X, y)
+    courses = []
+    for size in (1000, 1, 37):
+        going = Pass()
+        out = [going.learn(rue.Block(X[i : i + size], y[i : i + size])) for i in range(0, 1000, size)]
+        assert np.array_equal(np.concatenate(out), alone)
+        courses.append(going.course)
+    assert courses[0].t == courses[1].t == courses[2].t
+    assert courses[0].t[-3:] == [609, 724, 861]
+    assert np.array_equal(courses[0].losses, courses[1].losses)
+    assert np.array_equal(courses[0].weights, courses[2].weights)
+    assert len(courses[1].t) < 40
+    for t, loss in zip(courses[0].t, courses[0].loss, strict=True):
+        assert loss == pytest.approx(rue.learn(X[:t], y[:t]).loss, rel=1e-12)
+
+
+def test_rows_are_counted_in_their_block_whatever_is_cut():
+    X, y = stream(900)
+    X[777, 2] = np.nan
+    with pytest.raises(rue.BadExample) as caught:
+        rue.learn(X, y)
+    assert caught.value.row == 777
+    skipping = rue.learn(X, y, bad="skip")
+    assert skipping.skipped == 1
+    assert np.flatnonzero(np.isnan(skipping.predictions)).tolist() == [777]
+    assert Course().t == []
+
+
+def test_report_page_and_inspect_name_the_members(tmp_path):
+    X, y = stream()
+    going = Pass()
+    for block in blocks(X, y):
+        going.learn(block)
+    said = json.loads(json.dumps(report(going)))
+    mixture = said["mixture"]
+    assert {"kind", "rate", "loss", "weight", "running"} == set(mixture["best"])
+    assert len(mixture["members"]) == 48
+    assert mixture["price"] == pytest.approx(mixture["loss"] - mixture["best"]["loss"])
+    shown = page(said)
+    assert "price of not knowing the rate" in shown
+    assert "48 members, most weight: " in shown
+    going = Pass("ogd")
+    going.learn(next(iter(blocks(X, y))))
+    assert report(going)["mixture"] is None
+    assert report(going)["certificates"] is None
+    rue.save(rue.learn(X, y), tmp_path / "m.rue")
+    assert "price of not knowing the rate" in run("inspect", tmp_path / "m.rue").stdout
+
+
+def test_the_race_of_the_members_is_drawn(tmp_path):
+    X, y = stream(2000)
+    made = rue.learn(X, y)
+    ax = rue.plot_members(made)
+    best = made.members.best
+    assert f"{best.kind}, rate {best.rate:.2g}" in [line.get_label() for line in ax.lines]
+    bound = next(line for line in ax.lines if line.get_label().startswith("B12"))
+    drawn = np.concatenate([line.get_ydata() for line in ax.lines if line.get_label().startswith("_")])
+    assert bound.get_ydata()[0] == -made.members.price_at_most
+    assert np.nanmin(drawn) >= bound.get_ydata()[0] * (1.0 + 1e-9)
+    made.plot_members(tmp_path / "m.svg")
+    assert (tmp_path / "m.svg").stat().st_size > 1000
+    with pytest.raises(rue.SettingsError, match="others have no members"):
+        rue.plot_members(rue.learn(X, y, learner="ogd"))
+
+
+def test_quick_witnesses_are_six_and_keep_no_digest():
+    loss = rue.Logistic()
+    assert open_evidence(loss, witnesses=(1, 10, 100), quick=True).pool.rates.tolist() == list(FEW) * 3
+    assert open_evidence(loss, witnesses=10, quick=True).pool.rates.tolist() == list(RATES)
+    assert open_evidence(loss, witnesses=10, quick=True).digest is None
+    assert open_evidence(loss, witnesses=10).digest is not None
+
+
+def test_the_command_certifies_at_three_radii_and_is_right(tmp_path):
+    X, y = write_svm(tmp_path / "s.svm")
+    done = run("learn", tmp_path / "s.svm", "--report", tmp_path / "r.json", "-q")
+    said = read(tmp_path / "r.json")
+    assert [found["radius"] for found in said["certificates"]] == [1.0, 10.0, 100.0]
+    made = rue.learn(sparse.csr_matrix(X), y)
+    point = made.learner.point * made.learner.scales
+    assert said["certificate"]["radius"] == pytest.approx(float(np.linalg.norm(point)))
+    scaled = X / np.maximum(1e-300, np.abs(X).max(axis=0))
+    for found in [*said["certificates"], said["certificate"]]:
+        assert (found["units"], found["witnesses"]) == ("largest", 6)
+        best = rue.best_in_hindsight(scaled, y, loss="logistic", radius=found["radius"])
+        assert made.loss - best.value <= found["regret_at_most"] + 1e-6
+        assert found["regret_at_most"] <= made.certificate(radius=found["radius"]).regret_at_most + 1e-6
+        assert found["comparator_loss_at_least"] == pytest.approx(said["loss_total"] - found["regret_at_most"])
+    assert "\nnorm ≤ 100   lost at least " in done.stdout
+    run("learn", tmp_path / "s.svm", "--radius", 3, "--report", tmp_path / "r.json", "-q")
+    said = read(tmp_path / "r.json")
+    assert [said["certificate"]] == said["certificates"]
+    run("learn", tmp_path / "s.svm", "--learner", "ogd", "--report", tmp_path / "r.json", "-q")
+    assert read(tmp_path / "r.json")["certificates"] is None
+
+
+def test_budget_on_the_command_line(tmp_path):
+    write_svm(tmp_path / "s.svm", rows=50)
+    least = standing(rue.Mixture(budget=10_000)).bytes_per_feature
+    run("learn", tmp_path / "s.svm", "--budget", 10_000, "--report", tmp_path / "r.json", "-q")
+    assert read(tmp_path / "r.json")["mixture"]["bytes_per_feature"] == least
+    smaller = rue.Mixture(budget=199).algorithm.budget
+    run("learn", tmp_path / "s.svm", "--budget", 199, "--loss", "logistic", "--report", tmp_path / "r.json", "-q")
+    assert read(tmp_path / "r.json")["mixture"]["bytes_per_feature"] == smaller < 200
+    run("audit", tmp_path / "s.svm", "--budget", 199, "--report", tmp_path / "r.json", "-q")
+    assert read(tmp_path / "r.json")["mixture"]["bytes_per_feature"] == smaller
+    for command in ("learn", "audit"):
+        assert (
+            "the learner 'ogd' takes no --budget"
+            in run(command, tmp_path / "s.svm", "--budget", 199, "--learner", "ogd", "-q", ok=2).stderr
+        )
+    assert "at least" in run("learn", tmp_path / "s.svm", "--budget", 5, "-q", ok=2).stderr
+    run("learn", tmp_path / "s.svm", "--model", tmp_path / "m.rue", "-q")
+    assert (
+        "--budget contradicts --resume"
+        in run("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", "--budget", 199, "-q", ok=2).stderr
+    )
