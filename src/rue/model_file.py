@@ -38,7 +38,7 @@ from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
 from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
 from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED
-from rue.learners.pool import Pool as MixturePool
+from rue.learners.pool import PoolPoint
 from rue.learning import Run, predictions_for
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
@@ -228,7 +228,7 @@ def _require_sane(point: Any, algorithm: Any) -> None:
     _count(float(m[T]), 2**53)
     if isinstance(point, Scaled) and not 0.0 < abs(m[SCALE]) < np.inf:
         raise DataError("the scale of its point is impossible")
-    if isinstance(point, MixturePool):
+    if isinstance(point, PoolPoint):
         _require_pool(point)
     if isinstance(algorithm, Committee):
         _require_mixing(point)
@@ -251,7 +251,7 @@ def _require_mixing(point: Any) -> None:
         raise DataError("its members have no weight")
 
 
-def _require_pool(point: MixturePool) -> None:
+def _require_pool(point: PoolPoint) -> None:
     """What the pool's own code takes for granted: lines inside its matrices, weights to divide by."""
     m, used = point.memory, float(point.memory[USED])
     lines = point.slots[point.slots > 0]

@@ -51,7 +51,7 @@ from rue.learners.pool import (
     UNIT,
     USED,
     WORK,
-    Pool,
+    PoolPoint,
 )
 from rue.losses import Logistic, Regularised, Square
 from rue.registry import make, register
@@ -271,7 +271,7 @@ class Pooled:
             f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature"
         )
 
-    def start(self, size: int, first: Any = None) -> tuple[_Rule, Pool]:
+    def start(self, size: int, first: Any = None) -> tuple[_Rule, PoolPoint]:
         classes = self.loss.task == "classify"
         grid, matrix_grid = (np.geomspace(*ends, self.rates) for ends in (GRID, MATRIX_GRID))
         members = np.zeros((RATES + 1, KINDS * self.rates))
@@ -282,7 +282,7 @@ class Pooled:
         if classes:
             memory[UNIT], memory[LOW], memory[HIGH] = 1.0, -self.loss.reach, self.loss.reach
         size = max(size, 1)
-        pool = Pool(
+        pool = PoolPoint(
             weights=np.zeros((size, DIAGONAL * self.rates), dtype=_precision(self.loss)),
             stats=np.zeros((size, STATS)),
             slots=np.zeros(size, dtype=np.int64),

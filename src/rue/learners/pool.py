@@ -49,7 +49,7 @@ __all__ = [
     "UNIT",
     "USED",
     "WORK",
-    "Pool",
+    "PoolPoint",
 ]
 
 DIAGONAL, MATRICES, KINDS, NARROW = 4, 2, 6, 64
@@ -80,7 +80,7 @@ _LINE = np.uint64(16)
 
 
 @values
-class Pool(NamedTuple):
+class PoolPoint(NamedTuple):
     """The state of a mixture."""
 
     weights: Any
@@ -337,7 +337,7 @@ class Pool(NamedTuple):
         kinds = np.maximum(self.kinds, 0.0)
         return kinds[kind] / kinds.sum() * shares / shares.sum()
 
-    def grown(self, domain: Any, size: int) -> Pool:
+    def grown(self, domain: Any, size: int) -> PoolPoint:
         grown = {}
         for name in ("weights", "stats", "slots"):
             old = getattr(self, name)
