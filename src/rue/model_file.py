@@ -27,17 +27,20 @@ import numpy as np
 from rue import ledger as accounts
 from rue.container import FORMAT, read_container, write_container
 from rue.errors import DataError, SettingsError
-from rue.learners import Learner
+from rue.learners import ClassLearner, Learner
 from rue.learners.adaptive import LARGEST as TABLE_LARGEST
 from rue.learners.adaptive import SUM, Diagonal, W
+from rue.learners.classifier import require_sane_classes
 from rue.learners.gradient import Gradient
 from rue.learners.intake import Names
 from rue.learners.leader import Leader
 from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
+from rue.learners.multiclass import Softmax
 from rue.learners.points import GRADIENTS, LARGEST, MASS, ROOM, SCALE, SQUARE, TOTAL, WHOLE, Scaled, T
 from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED
 from rue.learners.pool import Pool as MixturePool
+from rue.learners.softmax import ClassPool
 from rue.learning import Run
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
@@ -47,6 +50,7 @@ from rue.regret.evidence import Evidence, Largest
 from rue.regret.witnesses import Pool
 from rue.settings import from_json, plain_json, read_json, rebuilt, write_json
 from rue.streams import Labels
+from rue.streams.labels import MOST_CLASSES
 from rue.version import __version__
 
 __all__ = ["MOST_NAMES", "Model", "history_entry", "load", "load_model", "save", "save_model"]
@@ -54,6 +58,7 @@ __all__ = ["MOST_NAMES", "Model", "history_entry", "load", "load_model", "save",
 MOST_NAMES = 65_536
 """How many slots a model file keeps the names of."""
 
+_ALGORITHMS = (Gradient, Diagonal, Leader, Pooled, Softmax)
 _MOST_COORDINATES = 2**32 + 1  # feature indices are below 2³², and there may be an intercept
 
 
@@ -145,7 +150,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
 def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     state = learner.__getstate__()
     algorithm, point = state["algorithm"], state["_point"]
-    if type(algorithm) not in (Gradient, Diagonal, Leader, Pooled):
+    if type(algorithm) not in _ALGORITHMS:
         raise SettingsError(f"{type(algorithm).__name__} is an algorithm of your own: only rue's can be saved.")
     written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
     if point is None:
@@ -159,20 +164,23 @@ def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]
         if type(place) not in (str, int, float, bool, type(None)) or place != place:
             raise SettingsError(f"the feature {place!r} cannot be saved: name features by text or numbers.")
     _put_text(arrays, "point.names", places)
-    return {**written, "d": learner.d}
+    return {**written, "d": learner.d, **({"classes": point.classes()} if isinstance(point, ClassPool) else {})}
 
 
 def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
     algorithm, intercept = from_json(head["algorithm"], known), _typed(head["intercept"], bool)
-    if type(algorithm) not in (Gradient, Diagonal, Leader, Pooled):
+    if type(algorithm) not in _ALGORITHMS:
         raise DataError("it names no algorithm of rue's")
     _typed(algorithm.name, str)
     names, d, rule, point = Names(), 0, None, None
     if head["d"] is not None:
         d = _count(head["d"], 2**32)
         coordinates = d + int(intercept)
-        _require_memory(coordinates, _columns(algorithm))
+        classes = _count(head["classes"], MOST_CLASSES) if isinstance(algorithm, Softmax) else 1
+        _require_memory(coordinates, classes * _columns(algorithm))
         rule, point = algorithm.start(coordinates, np.zeros)
+        if isinstance(point, ClassPool):
+            point = point.admitting(max(classes, point.classes()))
         for name, array in _kept(point, coordinates):
             _require_weights(name, reader.fill(f"point.{name}", array))
         _require_sane(point, algorithm)
@@ -180,7 +188,8 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
             raise DataError("the names of its features are impossible")
         names.places = {place: j for j, place in enumerate(places)}
-    learner = Learner.__new__(Learner)
+    made = ClassLearner if isinstance(algorithm, Softmax) else Learner
+    learner: Learner = made.__new__(made)
     learner.__setstate__(
         {"algorithm": algorithm, "intercept": intercept, "d": d, "names": names, "_rule": rule, "_point": point}
     )
@@ -189,7 +198,7 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
 
 def _columns(algorithm: Any) -> int:
     """How many numbers of eight bytes a coordinate takes."""
-    if isinstance(algorithm, Pooled):
+    if isinstance(algorithm, Pooled | Softmax):
         return -(-algorithm.budget // 8)
     return 4 if isinstance(algorithm, Diagonal) else 2 + int(algorithm.domain.scratch_rows)
 
@@ -198,7 +207,7 @@ def _require_weights(name: str, values: Any) -> None:
     """Weights are finite; sums of squares and largest magnitudes are not negative."""
     if name == "memory":
         return
-    if name in ("stats", "members", "slots") and not (values >= 0).all():
+    if name in ("stats", "members", "slots", "sums", "line_sums", "counts") and not (values >= 0).all():
         raise DataError("its sums are impossible")
     if name == "table":
         if not (values[:, [SUM, TABLE_LARGEST]] >= 0.0).all():
@@ -216,6 +225,8 @@ def _require_sane(point: Any, algorithm: Any) -> None:
         raise DataError("the scale of its point is impossible")
     if isinstance(point, MixturePool):
         _require_pool(point)
+    if isinstance(point, ClassPool):
+        require_sane_classes(point)
     if isinstance(algorithm, Gradient):
         never = [MASS, LARGEST, SQUARE, TOTAL]
         if algorithm.lambda_ == 0.0:  # or else rounding may make it negative
@@ -328,11 +339,17 @@ def _pool_read(reader: _Reader, most: int, size: Any, used: Any, many: Any, scal
 
 
 def _labels_written(labels: Labels) -> list[Any]:
+    if labels.task == "multiclass":
+        return [labels.task, *plain_json(labels.classes, "labels")]
     return [labels.task, *(plain_json(name, "labels") for name in (labels.negative, labels.positive))]
 
 
 def _labels_read(head: Any) -> Labels:
-    task, negative, positive = _typed(head, list)
+    if _typed(head, list)[0] == "multiclass":
+        if len(head) > 1 + MOST_CLASSES or any(isinstance(name, list | dict | None) for name in head):
+            raise DataError("its labels make no sense")
+        return Labels("multiclass", classes=tuple(head[1:]))
+    task, negative, positive = head
     if task not in ("classify", "regress") or any(isinstance(name, list | dict) for name in (negative, positive)):
         raise DataError("its labels make no sense")
     return Labels(task, negative, positive)

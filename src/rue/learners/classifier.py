@@ -13,15 +13,16 @@ from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import loop
 from rue.learners.base import Learner
 from rue.learners.intake import complaint, dense_row, sparse_row
-from rue.learners.mixing import SHARES
-from rue.learners.multiclass import MOST_CLASSES, LogLoss, Softmax, bytes_of, predict_classes, run_classes
+from rue.learners.mixing import ETA, HEAVIEST, SHARES
+from rue.learners.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_classes
 from rue.learners.points import T
-from rue.learners.softmax import CLOSED, HIGHEST, KINDS, WIDE
+from rue.learners.softmax import CLOSED, HIGHEST, KINDS, NARROW, SEEN, SINCE, USED, WIDE
 from rue.ledger import Silent
 from rue.rows import DenseRows, SparseRows
 from rue.streams import Block, blocks
+from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["ClassLearner", "SoftmaxMixture"]
+__all__ = ["ClassLearner", "SoftmaxMixture", "require_sane_classes"]
 
 
 class ClassLearner(Learner):
@@ -147,6 +148,24 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
         if intercept:
             point[0] -= mean @ found
     return point
+
+
+def require_sane_classes(pool: Any) -> None:
+    """Refuse a stored state that rounds could not go on from: what compiled code takes for granted."""
+    m, used = pool.memory, float(pool.memory[USED])
+    lines = np.sort(pool.slots[pool.slots > 0])
+    if not 0.0 <= used <= NARROW or not np.array_equal(lines, np.arange(1, lines.size + 1)) or lines.size != used:
+        raise DataError("its lines do not fit its features")
+    seen = np.flatnonzero(pool.counts)
+    if m[SEEN] != seen.size or m[HIGHEST] != (seen[-1] + 1 if seen.size else 0) or not m[SINCE] >= 0.0:
+        raise DataError("its classes do not fit together")
+    running = pool.kinds >= 0.0
+    shares = pool.members[SHARES]
+    if not running[:WIDE].all() or (running[WIDE:] != (m[CLOSED] == 0.0)).any() or m[CLOSED] not in (0.0, 1.0):
+        raise DataError("its members do not fit together")
+    weighty = (shares.reshape(KINDS, -1).sum(axis=1) > 0.0).all() and np.isfinite(shares).all()
+    if not (pool.kinds.max() > 0.0 and weighty and (m[[HEAVIEST, ETA]] >= 0.0).all()):
+        raise DataError("its members have no weight")
 
 
 def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int | None = None) -> ClassLearner:

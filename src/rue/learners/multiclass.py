@@ -26,15 +26,15 @@ from rue.learners.softmax import (
     HIGHEST,
     KINDS,
     NARROW,
-    NARROW_KINDS,
     SEEN,
     SINCE,
     WIDE,
     ClassPool,
 )
 from rue.losses import Loss
+from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["MOST_CLASSES", "LogLoss", "Softmax", "SoftmaxRule", "bytes_of", "predict_classes", "run_classes"]
+__all__ = ["LogLoss", "Softmax", "SoftmaxRule", "bytes_of", "predict_classes", "run_classes"]
 
 GRID = (2.0**-6, 2.0**2)
 """The ends of the grid of rates."""
@@ -42,7 +42,6 @@ NOTES = 512
 """The features of a row for which notes are kept; the others are worked out again."""
 RATES = COST + 1
 """The row of `members` that holds the rates."""
-MOST_CLASSES = 4096
 _UNLIKELY = 60.0
 """−ln of the smallest odds that members give to a class they know."""
 _SUMS = 8 * WIDE
@@ -270,7 +269,7 @@ class Softmax:
             sums=np.zeros((size, 0, WIDE)),
             stats=np.zeros((size, 4)),
             slots=np.zeros(size, dtype=np.int64),
-            lines=np.zeros((NARROW, 0, NARROW_KINDS * r)),
+            lines=np.zeros((NARROW, 0, (KINDS - WIDE) * r)),
             line_sums=np.zeros((NARROW, 0)),
             centres=np.zeros((NARROW, 2)),
             inverses=np.zeros((NARROW, 2, NARROW)),

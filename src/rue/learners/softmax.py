@@ -28,21 +28,9 @@ from rue.arithmetic import exp
 from rue.learners.mixing import MIXING_MEMORY, SHARES, Chances
 from rue.learners.points import T
 
-__all__ = [
-    "CLASS_MEMORY",
-    "CLOSED",
-    "HIGHEST",
-    "KINDS",
-    "NARROW",
-    "NARROW_KINDS",
-    "SEEN",
-    "SINCE",
-    "USED",
-    "WIDE",
-    "ClassPool",
-]
+__all__ = ["CLASS_MEMORY", "CLOSED", "HIGHEST", "KINDS", "NARROW", "SEEN", "SINCE", "USED", "WIDE", "ClassPool"]
 
-WIDE, NARROW_KINDS, KINDS, NARROW = 3, 3, 6, 128
+WIDE, KINDS, NARROW = 3, 6, 128
 BY_VISIT, BY_ROUND = 0.99, (1.0, 0.999)
 """What is left of the sums of kind 2 after a visit, and of those of kinds 4 and 5 after a round."""
 TINY, NEAR = 1e-150, 0.001
@@ -357,7 +345,7 @@ class ClassPool(NamedTuple):
         for c in range(int(self.memory[HIGHEST])):
             if self.counts[c] > 0.0:
                 f = x / (1.0 + math.sqrt(self.line_sums[line, c]))
-                place, at = (line * self.lines.shape[1] + c) * (NARROW_KINDS * r), c * all_members + WIDE * r
+                place, at = (line * self.lines.shape[1] + c) * ((KINDS - WIDE) * r), c * all_members + WIDE * r
                 for i in range(0, r, LANES):
                     move_lanes(self.lines, place + i, self.scores, at + i, f)
                     move_lanes(self.lines, place + r + i, self.scores, at + r + i, products[0])

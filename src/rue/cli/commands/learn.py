@@ -103,8 +103,8 @@ def learn(
 
 
 def _require_task(task: str) -> None:
-    if task not in ("auto", "classify", "regress"):
-        raise SettingsError(f"--task is auto, classify or regress, not {task!r}.")
+    if task not in ("auto", "classify", "multiclass", "regress"):
+        raise SettingsError(f"--task is auto, classify, multiclass or regress, not {task!r}.")
 
 
 def _require_writable(*paths: str | None) -> None:
