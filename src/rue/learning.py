@@ -15,7 +15,7 @@ from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.standing import Course, Standing, standing
 from rue.ledger import Ledger
-from rue.passes import Pass
+from rue.passes import NO_CERTIFICATE, Pass
 from rue.registry import make
 from rue.regret.certificate import Certificate, require_domain
 from rue.regret.evidence import Evidence
@@ -38,9 +38,12 @@ class Run:
     learner: Learner
     """The learner, learnt."""
     labels: Labels
-    """The task, and which class stands for −1 and which for +1."""
+    """The task, and which class stands for −1 and which for +1, or all the classes."""
     predictions: Any
-    """p_t, made before the update; NaN where the example was refused or skipped."""
+    """p_t, made before the update; NaN where the example was refused or skipped.
+
+    Of more than two classes the probability of the one that came, negative where another had been given as much.
+    """
     y: Any
     """The labels as the loss takes them."""
     weights: Any
@@ -83,8 +86,8 @@ class Run:
 
     @property
     def mistakes(self) -> int | None:
-        """How many examples had y·p ≤ 0 (Q4); None for a regression."""
-        return int(self.ledger.sums[accounts.MISTAKES]) if self.labels.task == "classify" else None
+        """How many examples had y·p ≤ 0, a class that was not the most probable (Q4); None for a regression."""
+        return int(self.ledger.sums[accounts.MISTAKES]) if self.labels.task != "regress" else None
 
     @property
     def losses(self) -> Any:
@@ -137,6 +140,8 @@ def certificate_of(
     units: str | None = None,
 ) -> Certificate:
     """What `Run.certificate` says, from a learner and its evidence alone."""
+    if learner.loss.task == "multiclass":
+        raise SettingsError(f"certificate: {NO_CERTIFICATE}.")
     if radius is not None and domain is not None:
         raise SettingsError("certificate: give a radius or a domain, not both.")
     scales = learner.scales
@@ -175,9 +180,9 @@ def learn(
     X is an array, a scipy sparse matrix, a table (pandas, polars, Arrow), a path or several, or a stream of blocks. Of
     a table or a file, `y` (or `target`) and `weights` name columns; `drop`, `category`, `separator`, `bits` and
     `format` are those of the command line, and the result is the same to the last bit. Classes may be written 0/1,
-    −1/+1, true/false, or as any two words (any two numbers with task="classify"). The learner given is copied, never
-    changed; by default it is the one that fits the labels. An unusable example stops the run, or with bad="skip" is
-    passed over and counted.
+    −1/+1, true/false, or as any words, two or more; as other numbers with task="classify", or "multiclass" if a stream
+    may hold two at first. The learner given is copied, never changed; by default it is the one that fits the labels. An
+    unusable example stops the run, or with bad="skip" is passed over and counted.
 
     More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
     several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.

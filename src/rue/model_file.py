@@ -27,18 +27,20 @@ import numpy as np
 from rue import ledger as accounts
 from rue.container import FORMAT, read_container, write_container
 from rue.errors import DataError, SettingsError
-from rue.learners import Learner
+from rue.learners import ClassLearner, Learner
 from rue.learners.adaptive import LARGEST as TABLE_LARGEST
 from rue.learners.adaptive import SUM, Diagonal, W
+from rue.learners.classifier import require_sane_classes
 from rue.learners.committee import Committee
 from rue.learners.gradient import Gradient
 from rue.learners.intake import Names
 from rue.learners.leader import Leader
 from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
+from rue.learners.multiclass import Softmax
 from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
-from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED
-from rue.learners.pool import PoolPoint
+from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED, PoolPoint
+from rue.learners.softmax import ClassPool
 from rue.learning import Run, predictions_for
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
@@ -48,6 +50,7 @@ from rue.regret.evidence import Evidence, Largest
 from rue.regret.witnesses import Pool
 from rue.settings import from_json, plain_json, read_json, rebuilt, write_json
 from rue.streams import Labels
+from rue.streams.labels import MOST_CLASSES
 from rue.version import __version__
 
 __all__ = ["MOST_NAMES", "Model", "history_entry", "load", "load_model", "save", "save_model"]
@@ -55,7 +58,7 @@ __all__ = ["MOST_NAMES", "Model", "history_entry", "load", "load_model", "save",
 MOST_NAMES = 65_536
 """How many slots a model file keeps the names of."""
 
-_ALGORITHMS = (Gradient, Diagonal, Leader, Pooled, Committee)
+_ALGORITHMS = (Gradient, Diagonal, Leader, Pooled, Committee, Softmax)
 _MOST_COORDINATES = 2**32 + 1  # feature indices are below 2³², and there may be an intercept
 
 
@@ -164,7 +167,7 @@ def _learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]
         if type(place) not in (str, int, float, bool, type(None)) or place != place:
             raise SettingsError(f"the feature {place!r} cannot be saved: name features by text or numbers.")
     _put_text(arrays, "point.names", places)
-    return {**written, "d": learner.d}
+    return {**written, "d": learner.d, **({"classes": point.classes()} if isinstance(point, ClassPool) else {})}
 
 
 def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
@@ -177,8 +180,11 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
     if head["d"] is not None:
         d = _count(head["d"], 2**32)
         coordinates = d + int(intercept)
-        _require_memory(coordinates, _columns(algorithm))
+        classes = _count(head["classes"], MOST_CLASSES) if isinstance(algorithm, Softmax) else 1
+        _require_memory(coordinates, classes * _columns(algorithm))
         rule, point = algorithm.start(coordinates, np.zeros)
+        if isinstance(point, ClassPool):
+            point = point.admitting(max(classes, point.classes()))
         for name, array in _kept(point, coordinates).items():
             _require_weights(name.rpartition(".")[2], reader.fill(f"point.{name}", array))
         _require_sane(point, algorithm)
@@ -186,7 +192,8 @@ def _learner_read(reader: _Reader, head: Any, known: Iterable[type]) -> Learner:
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
             raise DataError("the names of its features are impossible")
         names.places = {place: j for j, place in enumerate(places)}
-    learner = Learner.__new__(Learner)
+    made = ClassLearner if isinstance(algorithm, Softmax) else Learner
+    learner: Learner = made.__new__(made)
     learner.__setstate__(
         {"algorithm": algorithm, "intercept": intercept, "d": d, "names": names, "_rule": rule, "_point": point}
     )
@@ -203,7 +210,7 @@ def _columns(algorithm: Any) -> int:
     """How many numbers of eight bytes a coordinate takes."""
     if isinstance(algorithm, Committee):
         return sum(map(_columns, algorithm.members))
-    if isinstance(algorithm, Pooled):
+    if isinstance(algorithm, Pooled | Softmax):
         return -(-algorithm.budget // 8)
     return 4 if isinstance(algorithm, Diagonal) else 2 + int(algorithm.domain.scratch_rows)
 
@@ -212,7 +219,7 @@ def _require_weights(name: str, values: Any) -> None:
     """Weights are finite; sums of squares and largest magnitudes are not negative."""
     if name == "memory":
         return
-    if name in ("stats", "slots") and not (values >= 0).all():
+    if name in ("stats", "slots", "sums", "line_sums", "counts") and not (values >= 0).all():
         raise DataError("its sums are impossible")
     if name == "table":
         if not (values[:, [SUM, TABLE_LARGEST]] >= 0.0).all():
@@ -234,6 +241,8 @@ def _require_sane(point: Any, algorithm: Any) -> None:
         _require_mixing(point)
         for member, part in zip(point.points(), algorithm.members, strict=True):
             _require_sane(member, part)
+    if isinstance(point, ClassPool):
+        require_sane_classes(point)
     if isinstance(algorithm, Gradient):
         never = [MASS, LARGEST, SQUARE, TOTAL]
         if algorithm.lambda_ == 0.0:  # or else rounding may make it negative
@@ -351,11 +360,17 @@ def _pool_read(reader: _Reader, most: int, size: Any, used: Any, many: Any, scal
 
 
 def _labels_written(labels: Labels) -> list[Any]:
+    if labels.task == "multiclass":
+        return [labels.task, *plain_json(labels.classes, "labels")]
     return [labels.task, *(plain_json(name, "labels") for name in (labels.negative, labels.positive))]
 
 
 def _labels_read(head: Any) -> Labels:
-    task, negative, positive = _typed(head, list)
+    if _typed(head, list)[0] == "multiclass":
+        if len(head) > 1 + MOST_CLASSES or any(isinstance(name, list | dict | None) for name in head):
+            raise DataError("its labels make no sense")
+        return Labels("multiclass", classes=tuple(head[1:]))
+    task, negative, positive = head
     if task not in ("classify", "regress") or any(isinstance(name, list | dict) for name in (negative, positive)):
         raise DataError("its labels make no sense")
     return Labels(task, negative, positive)

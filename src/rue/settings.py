@@ -23,11 +23,12 @@ from rue import losses, steps
 from rue._jit import plain
 from rue.domains import Intersection, intersection, sets, simplex
 from rue.errors import DataError, SettingsError
-from rue.learners import adaptive, average, committee, gradient, leader, mixture
+from rue.learners import adaptive, average, committee, gradient, leader, mixture, multiclass
 
 __all__ = ["from_json", "plain_json", "read_json", "rebuilt", "to_json", "write_json"]
 
-_MODULES = (losses, sets, simplex, intersection, steps, average, gradient, adaptive, leader, mixture, committee)
+_LEARNERS = (average, gradient, adaptive, leader, mixture, committee, multiclass)
+_MODULES = (losses, sets, simplex, intersection, steps, *_LEARNERS)
 _OWN: dict[str, type] = {
     name: found
     for module in _MODULES

@@ -66,21 +66,21 @@ def require_writable(*paths: str | None) -> None:
 class Predictions:
     """The CSV of predictions: written to OUT.part, and renamed when all is done."""
 
-    def __init__(self, path: str, keep: int | None = None) -> None:
+    def __init__(self, path: str, keep: int | None = None, columns: str = "prediction") -> None:
         self.path, self.part = Path(path), Path(path + ".part")
         self.broken = False
         """Whether writing failed."""
         try:
             if keep is None:
-                self.file = open(self.part, "w", encoding="ascii")  # noqa: SIM115
-                self.file.write("prediction\n")
+                self.file = open(self.part, "w", encoding="utf-8")  # noqa: SIM115
+                self.file.write(f"{columns}\n")
             else:
                 if not self.part.exists() and self.path.exists():  # killed between the last step and the end
                     os.replace(self.path, self.part)
                 if not self.part.exists() or self.part.stat().st_size < keep:
                     raise DataError(f"{self.part} is not what the checkpoint left: it must hold {keep:,} bytes.")
                 os.truncate(self.part, keep)
-                self.file = open(self.part, "a", encoding="ascii")  # noqa: SIM115
+                self.file = open(self.part, "a", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
             raise DataError(f"{self.part} cannot be written: {error.strerror}.") from None
 

@@ -48,6 +48,8 @@ class Learner:
     learner serves one thread at a time; give each thread a copy.
     """
 
+    _loop = loop.run_rows
+
     def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
         if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
             raise SettingsError(f"{algorithm.name}: d must be the number of features, not {d!r}.")
@@ -303,7 +305,7 @@ class Learner:
             args = self._point, ledger, rows, y, weights, out, begin
             kinds = type(ledger), type(rows)
             if kinds not in self._run_rows:
-                self._run_rows[kinds] = loop.run_rows.resolve(self._rule, *args)
+                self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
             end, status = self._run_rows[kinds](self._rule_twin, *args)
             if status == loop.OK:
                 return end, ""
@@ -320,9 +322,8 @@ class Learner:
             self._require_average()
         parts, before = [], 0
         for block in blocks(X):
-            learner = self
-            if self._point is None or (block.sparse and block.width > self.d):
-                learner = self.copy()
+            wider = self._point is None or (block.sparse and block.width > self.d)
+            learner = self.copy() if wider else self
             learner.widen(block)
             out = np.empty(len(block))
             use = average and learner._point.memory[TOTAL] > 0.0

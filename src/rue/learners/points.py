@@ -40,9 +40,9 @@ __all__ = [
 T, MASS, LARGEST, GRADIENTS, SCALE, SQUARE, TOTAL, SPREAD, PENALTY, RESIDUAL = range(10)
 MEMORY = 10
 
-WHOLE = frozenset({"memory", "matrices", "members", "kinds"})
+WHOLE = frozenset({"memory", "matrices", "members", "kinds", "lines", "line_sums", "centres", "inverses", "counts"})
 """Fields of points that are no row for each coordinate, but part of the state."""
-ROOM = frozenset({"c", "scratch", "work", "room", "notes"})
+ROOM = frozenset({"c", "scratch", "work", "room", "notes", "scores", "chances", "mixed", "along"})
 """Fields that are no state: the centre, and room to work in."""
 
 _0 = np.uint64(0)

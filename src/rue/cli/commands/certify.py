@@ -72,7 +72,7 @@ def certify(
             continue
         if block.y is None:
             raise DataError(f"{read.name} has no labels: nothing can be scored.")
-        labels = (labels or Labels.of(block.y, made.task)).extended(block.y)
+        labels = (labels or Labels.under(made, block.y)).extended(block.y)
         part = p[before : before + len(block)]
         if part.size != len(block):
             raise DataError(f"{predictions} has {p.size:,} predictions, but there are more examples.")

@@ -146,8 +146,8 @@ def _witnesses(learner: Learner | None, radius: float | None) -> dict[str, Any]:
 
 def require_task(task: str) -> None:
     """Refuse a task that is none."""
-    if task not in ("auto", "classify", "regress"):
-        raise SettingsError(f"--task is auto, classify or regress, not {task!r}.")
+    if task not in ("auto", "classify", "multiclass", "regress"):
+        raise SettingsError(f"--task is auto, classify, multiclass or regress, not {task!r}.")
 
 
 def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> str:
