@@ -98,7 +98,9 @@ class Pass:
         if self.learner is None:
             self.learner = default_learner(self.labels.task, intercept=self.intercept, budget=self.budget)
         if self.labels.task == "multiclass" and self._kept["witnesses"] is not None:
-            raise SettingsError(f"learn: {NO_CERTIFICATE}; leave witnesses out.")
+            if not self._kept["quick"]:
+                raise SettingsError(f"learn: {NO_CERTIFICATE}; leave witnesses out.")
+            self._kept |= {"units": "raw", "witnesses": None}  # they came by themselves
 
     def learn(self, block: Block) -> Any:
         """Learn a block: the predictions, NaN for an example that was refused or skipped.
