@@ -111,12 +111,12 @@ class SoftmaxRule:
             m[SINCE], m[SEEN], m[HIGHEST] = 0.0, m[SEEN] + 1.0, max(m[HIGHEST], c + 1.0)
         m[SINCE] += 1.0
         point.counts[c] += 1.0
-        experts.charge(cost, weight, point.scratch)
+        experts.charge(cost, weight, point.scratch, point.scratch)  # which has a row to spare
         running = m[CLOSED] == 0.0
         point.measure(row, c, weight)
         self.sense(point, weight)
         if running and m[CLOSED] > 0.0:
-            for kind in range(WIDE, KINDS):
+            for kind in range(KINDS - 1, WIDE - 1, -1):
                 experts.retire(kind)
         self.choose_steps(point, c, weight)
         point.advance(row)
