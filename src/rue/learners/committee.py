@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ from rue.learners.mixing import (
     ByMean,
 )
 from rue.learners.points import RESIDUAL, T
+from rue.learners.trees import Branch, BranchRule, Leaf, LeafRule, tree
 from rue.losses import Logistic
 from rue.registry import make, registered
 
@@ -46,90 +47,6 @@ MOST = 64
 """Lists are compiled member by member; longer ones would take minutes."""
 HIGHEST = 2.0**332
 """The largest prediction of a member that is ever looked at."""
-
-
-@values
-class Leaf(NamedTuple):
-    """One member's point."""
-
-    point: Any
-
-    def size(self) -> Any:
-        return self.point.size()
-
-    def tell(self, row: Any, p: Any, k: Any) -> Any:
-        """Write the predictions from place k on; the place after them."""
-        p[k] = self.point.dot(row)
-        return k + 1
-
-    def residual(self) -> Any:
-        return self.point.memory[RESIDUAL]
-
-    def leaves(self) -> list[Any]:
-        return [self.point]
-
-    def changed(self, change: Callable[[Any], Any]) -> Leaf:
-        """The same tree of changed points."""
-        return Leaf(change(self.point))
-
-
-@values
-class Branch(NamedTuple):
-    """The points of several members."""
-
-    first: Any
-    second: Any
-
-    def size(self) -> Any:
-        return min(self.first.size(), self.second.size())
-
-    def tell(self, row: Any, p: Any, k: Any) -> Any:
-        return self.second.tell(row, p, self.first.tell(row, p, k))
-
-    def residual(self) -> Any:
-        return max(self.first.residual(), self.second.residual())
-
-    def leaves(self) -> list[Any]:
-        return [*self.first.leaves(), *self.second.leaves()]
-
-    def changed(self, change: Callable[[Any], Any]) -> Branch:
-        return Branch(self.first.changed(change), self.second.changed(change))
-
-
-@parameter
-class LeafRule:
-    """One member's rule."""
-
-    rule: Any
-
-    def teach(self, leaf: Any, row: Any, y: Any, weight: Any) -> None:
-        """Let it learn; what it refuses leaves no trace in it."""
-        self.rule.learn(leaf.point, row, y, weight)
-
-    def leaves(self) -> list[Any]:
-        return [self.rule]
-
-
-@parameter
-class BranchRule:
-    """The rules of several members."""
-
-    first: Any
-    second: Any
-
-    def teach(self, branch: Any, row: Any, y: Any, weight: Any) -> None:
-        self.first.teach(branch.first, row, y, weight)
-        self.second.teach(branch.second, row, y, weight)
-
-    def leaves(self) -> list[Any]:
-        return [*self.first.leaves(), *self.second.leaves()]
-
-
-def _tree(leaf: Any, branch: Any, parts: Sequence[Any]) -> Any:
-    if len(parts) == 1:
-        return leaf(parts[0])
-    half = (len(parts) + 1) // 2
-    return branch(_tree(leaf, branch, parts[:half]), _tree(leaf, branch, parts[half:]))
 
 
 @values
@@ -310,7 +227,7 @@ class Committee:
         members[SHARES] = 1.0 / K
         memory[ETA] = math.inf
         seats = Seats(
-            tree=_tree(Leaf, Branch, [point for _, point in begun]),
+            tree=tree(Leaf, Branch, [point for _, point in begun]),
             members=members,
             kinds=np.ones(1),
             memory=memory,
@@ -321,7 +238,7 @@ class Committee:
             limit=_limit(self.loss),
             way=ByChance(0) if chances else ByMean(0),
         )
-        return CommitteeRule(self.loss, _tree(LeafRule, BranchRule, [rule for rule, _ in begun])), seats
+        return CommitteeRule(self.loss, tree(LeafRule, BranchRule, [rule for rule, _ in begun])), seats
 
 
 def _limit(loss: Any) -> float:
