@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rue._jit import Kernel
+from rue.cli.app import main
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
@@ -26,3 +27,20 @@ def many(short, long):
 def interpreted(monkeypatch):
     """The kernels uncompiled, for tests of mathematics on short streams: each combination takes seconds to compile."""
     monkeypatch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
+
+
+@pytest.fixture
+def inside(monkeypatch, capsys):
+    """A command in this process, which takes no time to start: what it wrote to stdout and stderr."""
+
+    def call(*args, ok=0):
+        monkeypatch.setattr(sys, "argv", ["rue", *map(str, args)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        assert left.value.code == ok, (args, left.value.code, said.err[-800:])
+        assert "Traceback" not in said.out + said.err
+        return said
+
+    return call

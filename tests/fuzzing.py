@@ -1,5 +1,6 @@
 """Mutated lines for the parsers of text: `python fuzzing.py SECONDS SEED`, best with NUMBA_BOUNDSCHECK=1."""
 
+import io
 import random
 import re
 import sys
@@ -7,14 +8,18 @@ import time
 
 import numpy as np
 
+from rue.errors import DataError
+from rue.streams.columns import plan
 from rue.streams.lines import split_point
 from rue.streams.names import Names
 from rue.streams.svmlight import Svmlight
+from rue.streams.tables import open_table
 from rue.streams.vw import VW
 
 SVMLIGHT = [
     b"+1 3:1 11:1 14:0.25 19:1e-3 39:1 42:-1.5 # comment",
     b"-1 qid:3 22219:1 26382:2 60775:12 4294967295:.5",
+    b"-1 5:1 7:1 14:1 19:1 39:1 40:1 51:1 63:1 67:1 73:1 74:1 76:1 80:1 83:1",
     b"0.5 7:3.9656971e-02 5:123456789012345678901234567890 1:1e308",
     b"# only a comment",
     b"",
@@ -44,7 +49,7 @@ JUNK += [
 NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
-def mutated(lines, rng):
+def mutated(lines, rng, junk=JUNK):
     """A few of the lines, some of them damaged."""
     parts = []
     for _ in range(rng.randint(1, 8)):
@@ -53,7 +58,7 @@ def mutated(lines, rng):
             at = rng.randint(0, len(line))
             what = rng.randrange(4)
             if what == 0:
-                line[at:at] = rng.choice(JUNK)
+                line[at:at] = rng.choice(junk)
             elif what == 1:
                 del line[at : at + rng.randint(1, 6)]
             elif what == 2 and at < len(line):
@@ -151,6 +156,105 @@ def fuzz_once(rng):
     assert all(0 <= slot < 2**bits for slot, _ in chunk.names)
     assert in_pieces(VW(bits), text, [rng.randint(0, len(text)) for _ in range(3)]) == rows(chunk), text
 
+    fuzz_table(rng, CSV, "csv")
+    fuzz_table(rng, JSON, "jsonl")
+
+
+# Tables of text.
+
+CSV = [
+    b"day,period,price,demand,when,sold,up",
+    b"tue,0.0,0.056443,0.439155,2011-01-01,true,1",
+    b"wed,0.021277,0.051699,,2011-01-02,false,0",
+    b'"thu, ""or so""",-1.5e-3,NA,0.414912,2011-01-03,true,1',
+    "größe,1,2,3,2011-01-04,false,0".encode(),
+]
+JSON = [
+    b'{"day": "tue", "period": 0.0, "price": 0.056443, "when": "2011-01-01", "sold": true, "up": 1}',
+    b'{"day": "wed", "period": 0.021277, "price": null, "when": "2011-01-02", "sold": false, "up": 0}',
+    b'{"up": 1, "day": "thu, \\"or so\\"", "price": -1.5e-3, "sold": true}',
+    '{"day": "größe", "period": 1, "up": 0, "when": "2011-01-04"}'.encode(),
+]
+LETTERS = [
+    b",",
+    b'"',
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\0",
+    b"\xff",
+    b";",
+    b"\t",
+    b"{",
+    b"}",
+    b"[",
+    b":",
+    b"null",
+    b"nan",
+    b"1e999",
+]
+LETTERS += [
+    b"inf",
+    b"-",
+    b"x",
+    b"0x10",
+    b"1_0",
+    b'""',
+    b"\\",
+    b"\\u00e9",
+    b"\xef\xbb\xbf",
+    b"true",
+    b"2011-13-01",
+    b"9" * 400,
+]
+
+
+def fuzz_table(rng, lines, named):
+    """A mutated table gives chunks that fit together, or one sentence; in smaller pieces, the same rows."""
+    head = [lines[0]] if named == "csv" else []
+    text = b"\n".join(head) + b"\n" * len(head) + mutated(lines, rng, LETTERS)
+    text = mutated([text], rng, LETTERS) if rng.random() < 0.2 else text
+    try:
+        table = open_table(io.BytesIO(text), named, separator=rng.choice([None, ","]) if named == "csv" else None)
+        columns = plan(table.schema, target=-1)
+        chunks = [table.chunk(piece, columns, labels=True, names=True) for piece in table.pieces()]
+    except DataError:
+        return
+    for chunk in chunks:
+        check_table(text, chunk, columns)
+    separator = table.separator if named == "csv" else None
+    try:
+        again = open_table(io.BytesIO(text), named, separator=separator, block=rng.randint(1, 200))
+    except DataError:  # its first lines hold nothing
+        return
+    if again.schema == table.schema:
+        pieces = [again.chunk(piece, columns) for piece in again.pieces()]
+        assert plainly(pieces) == plainly(chunks), text
+
+
+def check_table(text, chunk, columns):
+    X = chunk.block.X
+    assert X.indptr[0] == 0, text
+    assert X.indptr[-1] == len(X.indices) == len(X.data), text
+    assert np.isfinite(X.data).all(), text
+    assert X.shape[1] in (columns.width, columns.full_width), text
+    assert not len(X.indices) or X.indices.max() < X.shape[1], text
+    lines = [bad.line for bad in chunk.bad] + list(chunk.lines)
+    assert len(set(lines)) == len(lines), text
+    assert all(1 <= line <= text.count(b"\n") + 1 for line in lines), text
+    assert all(bad.place == sum(chunk.lines < bad.line) and bad.why for bad in chunk.bad), text
+
+
+def plainly(chunks):
+    good, bad = [], []
+    for chunk in chunks:
+        X = chunk.block.X
+        ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        for line, label, (lo, hi) in zip(chunk.lines, chunk.block.y, ends, strict=True):
+            good.append((int(line), str(label), X.indices[lo:hi].tolist(), X.data[lo:hi].tolist()))
+        bad += [row.line for row in chunk.bad]
+    return good, bad
+
 
 def fuzz(seconds, seed):
     """Parse mutated lines for some seconds: how many texts that were."""
@@ -159,7 +263,7 @@ def fuzz(seconds, seed):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         fuzz_once(rng)
-        texts += 2
+        texts += 4
     return texts
 
 

@@ -1,8 +1,10 @@
-"""The command line as a person meets it: real processes, real files, real kills."""
+"""The command line as a person meets it: real processes, real files, real signals."""
 
+import bz2
+import gzip
 import json
+import lzma
 import os
-import random
 import re
 import signal
 import subprocess
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 import rue
-from conftest import ROOT, many
+from conftest import ROOT
 from rue.model_file import load_model
 
 CONTRACT = ROOT.parent / "shared" / "acceptance" / "contract.py"
@@ -134,67 +136,6 @@ def test_every_format_gives_the_same_report(tmp_path):
     assert read(tmp_path / "r.json") == reports[0]
 
 
-def test_killed_and_resumed_is_uninterrupted(tmp_path):
-    """kill -9 at random moments: weights, report and predictions come out the same to the last bit."""
-    write_svm(tmp_path / "s.svm", rows=30_000)
-    env = {"RUE_PIECE": "20000"}
-    made = ["--predictions", tmp_path / "p.csv", "--report", tmp_path / "r.json", "--model", tmp_path / "m.rue", "-q"]
-    made += ["--checkpoint", tmp_path / "c.rue", "--every", "1000"]
-    run("learn", tmp_path / "s.svm", *made, env=env)
-    wanted = read(tmp_path / "r.json"), (tmp_path / "p.csv").read_bytes(), load_model(tmp_path / "m.rue")
-    lot = random.Random(0)
-    kills = finished = 0
-    while kills < many(15, 200):
-        for name in ("p.csv", "p.csv.part", "r.json", "m.rue", "c.rue"):
-            (tmp_path / name).unlink(missing_ok=True)
-        while True:
-            resume = ["--resume", tmp_path / "c.rue"] if (tmp_path / "c.rue").exists() else []
-            process = subprocess.Popen(
-                [sys.executable, "-m", "rue", "learn", *map(str, [tmp_path / "s.svm", *made, *resume])],
-                env={**os.environ, **env},
-                stderr=subprocess.PIPE,
-            )
-            deadline = time.monotonic() + lot.uniform(0.5, 4.0)
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.01)
-            if process.poll() is None:
-                process.kill()
-                kills += 1
-            error = process.communicate()[1].decode()
-            if process.returncode == 0:
-                break
-            assert process.returncode == -signal.SIGKILL, error
-        finished += 1
-        found = read(tmp_path / "r.json"), (tmp_path / "p.csv").read_bytes(), load_model(tmp_path / "m.rue")
-        assert found[0] == wanted[0]
-        assert found[1] == wanted[1]
-        assert found[2].learner == wanted[2].learner
-        assert found[2].learner.point.tobytes() == wanted[2].learner.point.tobytes()
-    assert finished
-
-
-def test_resuming_needs_the_same_data(tmp_path):
-    write_svm(tmp_path / "s.svm", rows=2000)
-    text = (tmp_path / "s.svm").read_text().splitlines(keepends=True)
-    bad = [*text[:1500], "1 3:oops\n", *text[1500:]]
-    (tmp_path / "s.svm").write_text("".join(bad))
-    done = run("learn", tmp_path / "s.svm", "--model", tmp_path / "m.rue", "-q", ok=1)
-    assert "line 1501" in done.stderr
-    assert "oops" in done.stderr
-    assert load_model(tmp_path / "m.rue").learner.t == 1500
-    (tmp_path / "s.svm").write_text("".join(text))  # mended
-    run("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", "--report", tmp_path / "r.json", "-q")
-    run("learn", tmp_path / "s.svm", "--report", tmp_path / "whole.json", "-q")
-    assert read(tmp_path / "r.json") == read(tmp_path / "whole.json")
-    (tmp_path / "s.svm").write_text("".join(text[1:]))
-    assert "changed" in run("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", ok=1).stderr
-    assert "same data" in run("learn", tmp_path / "t.svm", "--resume", tmp_path / "m.rue", ok=2).stderr
-    assert (
-        "--loss contradicts"
-        in run("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", "--loss", "hinge", ok=2).stderr
-    )
-
-
 def test_a_pipe_is_learnt_as_it_comes(tmp_path):
     write_svm(tmp_path / "s.svm", rows=3000)
     process = subprocess.Popen(
@@ -288,3 +229,125 @@ def test_help_teaches_by_example():
     for command in ("learn", "predict", "certify", "audit", "play", "theorems", "inspect"):
         shown = run(command, "--help").stdout
         assert re.search(rf"rue {command}", shown), command
+
+
+# A newcomer's files.
+
+CLICKS = "colour,größe,when,clicked\n" + "red,1.5,2024-01-05,yes\nblue,,2024-02-06,no\n" * 20
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "args", "words"),
+    [
+        ("t.csv", "", ["--target", "y"], "t.csv: the file is empty"),
+        ("t.csv", "a,y\n", ["--target", "y"], "there are no examples to learn in t.csv"),
+        ("t.csv", CLICKS, ["--target", "clickt"], "t.csv: there is no target 'clickt': did you mean 'clicked'?"),
+        ("t.csv", "a,a,y\n1,2,0\n", ["--target", "y"], "t.csv: two columns are called 'a'"),
+        ("t.csv", "a,y\n1,0.5\n2,nan\n", ["--target", "y"], "t.csv, line 3, column y: no label (--bad skip"),
+        ("t.csv", "a,y\n1,a\n2,b\n3,c\n", ["--target", "y"], "more than two classes ('a', 'b', 'c')"),
+        ("t.csv", CLICKS, ["--target", "clicked", "--loss", "square"], "numbers, not words such as yes"),
+        ("t.csv", CLICKS, ["--target", "when"], "must hold numbers, booleans or words"),
+        ("t.csv", b"\0\1\2\xff" * 100, ["--target", "y"], "t.csv: this is not text"),
+        ("t.csv", b"a,y\n1,0\n2,1\n\xe9,\xe9,0\n", ["--target", "y"], "t.csv, line 4: 3 fields instead of 2"),
+        ("t.csv", gzip.compress(CLICKS.encode()), ["--target", "clicked"], "compressed (gz)"),
+        ("t.svm", bz2.compress(b"1 1:1\n"), [], "t.svm: the data are compressed (bz2)"),
+        ("t.jsonl", lzma.compress(b"{}"), ["--target", "y"], "t.jsonl: the data are compressed (xz)"),
+        ("t.csv.gz", b"no gzip", ["--target", "y"], "t.csv.gz: reading failed after byte 0"),
+        ("t.parquet", b"PAR1" * 9, ["--target", "y"], "t.parquet cannot be read as Parquet"),
+        ("t.parquet.gz", b"", ["--target", "y"], "unpack it first"),
+        ("t.arrow", b"ARROW1" * 9, ["--target", "y"], "t.arrow cannot be read as Arrow IPC"),
+        ("t.jsonl", "[1]\n", ["--target", "y"], "t.jsonl: the first lines hold no JSON object"),
+        ("t.csv", CLICKS, ["--target", "clicked", "--report", "."], ". cannot be written: it is a folder"),
+    ],
+)
+def test_what_is_wrong_is_said_on_one_line(name, content, args, words, tmp_path, monkeypatch, inside):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    said = inside("learn", name, *args, "-q", ok=1)
+    assert words in said.err
+    assert said.err.startswith("rue: ")
+    assert said.err.count("\n") == 1
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_what_makes_no_sense_is_said_before_learning(tmp_path, monkeypatch, inside):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(CLICKS)
+    given = ["learn", "t.csv", "--target", "clicked", "-q"]
+    assert ".png, .svg or .pdf" in inside(*given, "--plot", "t.bmp", ok=2).err
+    assert "radius must be positive" in inside(*given, "--radius", "-1", ok=2).err
+    assert "pipe (-) cannot be one of several" in inside("learn", "-", "t.csv", "--target", "clicked", ok=2).err
+    assert "is a folder" in inside("learn", tmp_path, "--target", "clicked", ok=1).err
+
+
+def test_a_newcomers_table(tmp_path, monkeypatch, inside):
+    monkeypatch.chdir(tmp_path)
+    Path("größe 1.csv").write_text(CLICKS)
+    said = inside("learn", "größe 1.csv", "--target", "clicked", "--model", "mödel.rue", "-q").out
+    assert "−1 is 'no', +1 is 'yes'" in said
+    shown = inside("inspect", "mödel.rue").out
+    assert "größe=" in shown
+    assert "colour=red" in shown
+    assert inside("predict", "mödel.rue", "größe 1.csv", "--as", "label").out.split()[:3] == ["prediction", "yes", "no"]
+    Path("t.svm").write_text("1 1:1\n0 2:1\n")
+    assert "−1 is 0, +1 is 1" in inside("learn", "t.svm", "--model", "s.rue", "-q").out
+    assert inside("predict", "s.rue", "t.svm", "--as", "label").out.split() == ["prediction", "1", "0"]
+    assert "learnt from svmlight data" in inside("predict", "s.rue", "größe 1.csv", ok=1).err
+    Path("other.csv").write_text("a,b\n1,2\n")
+    assert "'colour' is missing" in inside("predict", "mödel.rue", "other.csv", ok=1).err
+    monkeypatch.setenv("COLUMNS", "40")
+    said = inside("learn", "t.svm", "-q").out
+    assert max(map(len, said[said.index("no linear model") :].splitlines()[:4])) <= 40
+
+
+def test_a_full_disk_is_said_and_the_rest_is_saved(tmp_path, inside):
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    write_svm(tmp_path / "s.svm")
+    (tmp_path / "p.csv.part").symlink_to("/dev/full")
+    made = ["--model", tmp_path / "m.rue", "--report", tmp_path / "r.json", "-q"]
+    said = inside("learn", tmp_path / "s.svm", "--predictions", tmp_path / "p.csv", *made, ok=1)
+    assert "p.csv.part cannot be written: No space left on device." in said.err
+    assert read(tmp_path / "r.json")["examples"] == load_model(tmp_path / "m.rue").learner.t
+    (tmp_path / "r.json.part").symlink_to("/dev/full")
+    assert "r.json cannot be written: No space" in inside("learn", tmp_path / "s.svm", *made, ok=1).err
+
+
+def test_a_closed_pipe_is_no_accident(tmp_path):
+    write_svm(tmp_path / "s.svm")
+    run("learn", tmp_path / "s.svm", "--model", tmp_path / "m.rue", "-q")
+    command = f"{sys.executable} -m rue predict {tmp_path}/m.rue {tmp_path}/s.svm | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "prediction\n"
+    assert "Traceback" not in done.stderr
+    assert "rue:" not in done.stderr
+
+
+def test_arrow_through_a_pipe(tmp_path):
+    import pyarrow as pa
+
+    X, y = write_svm(tmp_path / "s.svm")
+    table = pa.table({**{f"c{j}": X[:, j] for j in range(1, 13)}, "y": y})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    told = ["--format", "ipc", "--target", "y", "--report", str(tmp_path / "r.json"), "-q"]
+    command = [sys.executable, "-m", "rue", "learn", "-", *told]
+    subprocess.run(command, input=sink.getvalue().to_pybytes(), check=True, capture_output=True, timeout=120)
+    assert read(tmp_path / "r.json")["loss_total"] == rue.learn(table, "y").loss
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.2, 0.6])
+def test_ctrl_c_before_anything_came(wait, tmp_path):
+    """As soon as the program listens; a pipe that never says anything."""
+    command = [sys.executable, "-m", "rue", "learn", "-", "--format", "svmlight", "--report", str(tmp_path / "r.json")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    caught = f"/proc/{process.pid}/status"
+    while not int(re.search(r"SigCgt:\s*(\w+)", Path(caught).read_text())[1], 16) >> (signal.SIGTERM - 1) & 1:
+        time.sleep(0.01)
+    time.sleep(wait)
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"nothing was learnt" in out
+    assert b"Traceback" not in error

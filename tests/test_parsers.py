@@ -544,4 +544,4 @@ def test_mutated_lines_with_bounds_checked():
     command = [sys.executable, Path(__file__).with_name("fuzzing.py"), str(many(4, 600)), str(many(0, 1))]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=many(300, 1500))
     assert done.returncode == 0, done.stderr[-3000:]
-    assert int(done.stdout) > 100
+    assert int(done.stdout) > many(10, 5000)

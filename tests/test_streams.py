@@ -209,7 +209,7 @@ def test_a_block_of_zero_columns_learns_the_intercept(data):
             "blocks carry their labels and weights: do not give y or weights beside them.",
         ),
         (lambda: rue.Perceptron().run(iter([np.eye(2)])), "a stream yields rue.Block objects, not ndarray."),
-        (lambda: rue.Perceptron().run("file.csv"), "a stream yields rue.Block objects, not str."),
+        (lambda: rue.Perceptron().run("file.svm"), "there is no file file.svm."),
         (lambda: rue.learn(np.eye(2)), "there are no labels: give y."),
         (lambda: rue.learn([rue.Block(np.eye(2))]), "there are no labels: give y."),
         (lambda: rue.learn([]), "X must have two dimensions"),
@@ -468,17 +468,20 @@ def test_a_task_decides():
     ("build", "sentence"),
     [
         (
-            lambda: rue.Labels.of(["a", "b", "c", "d", "e"]),
-            "there are more than two classes ('a', 'b', 'c', 'd', …): rue learns two classes so far; for numbers to "
-            "predict, choose a regression loss such as loss='square'.",
+            lambda: rue.learn(np.eye(5), ["a", "b", "c", "d", "e"], learner=rue.OGD()),
+            "there are more than two classes ('a', 'b', 'c', 'd', …): leave the learner and the loss out for the one "
+            "that learns them; for numbers to predict, choose a regression loss such as loss='square'.",
         ),
-        (lambda: rue.Labels.of(["a", "b", "c"]), "there are more than two classes ('a', 'b', 'c'): "),
-        (lambda: rue.Labels.of([3, 4, 5], "classify"), "there are more than two classes (3, 4, 5): "),
-        (lambda: rue.Labels.of([0, 1], "clasify"), "the task must be auto, classify or regress, not 'clasify'."),
+        (lambda: rue.Labels.under(rue.Hinge(), ["a", "b", "c"]), "there are more than two classes ('a', 'b', 'c'): "),
+        (lambda: rue.Labels.under(rue.Hinge(), [3, 4, 5]), "there are more than two classes (3, 4, 5): "),
+        (
+            lambda: rue.Labels.of([0, 1], "clasify"),
+            "the task must be auto, classify, multiclass or regress, not 'clasify'.",
+        ),
         (lambda: rue.Labels.of(None), "there are no labels: give y."),
         (
             lambda: rue.learn(np.eye(3), [1, 0, 2], learner=rue.Perceptron()),
-            "row 2 (counting from 0): the label 2 is neither 0 nor 1: rue learns two classes so far",
+            "row 2 (counting from 0): the label 2 is neither 0 nor 1: for more than two classes say task='multiclass'",
         ),
         (
             lambda: rue.learn([rue.Block(np.eye(2), ["a", "b"]), rue.Block(np.eye(2), ["b", "c"])]),
@@ -490,7 +493,7 @@ def test_a_task_decides():
         ),
         (
             lambda: rue.Labels.of([0.5]).encode(["a"]),
-            "the labels of a regression must be numbers, not <U1.",
+            "the labels of a regression must be numbers, not words such as a.",
         ),
     ],
 )

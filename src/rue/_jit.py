@@ -19,7 +19,7 @@ import inspect
 import math
 import operator
 import re
-import struct
+import threading
 import typing
 from collections.abc import Callable
 from types import FunctionType
@@ -27,28 +27,21 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import caching, cgutils, config
+from numba.core import caching, config
 from numba.core.errors import NumbaError
 from numba.core.typing import templates
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from rue._cache import DiskCache
 from rue.errors import SettingsError
 
 __all__ = [
-    "LANES",
     "Kernel",
     "Strided",
     "Vector",
-    "bits",
-    "collect_lanes",
-    "fetch",
     "foreign",
-    "from_bits",
     "inline",
     "kernel",
-    "move_lanes",
     "parameter",
     "plain",
     "require_parameter",
@@ -65,7 +58,7 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 # Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
-_CALLED |= {"nearest", "exactly", "times", "ending", "arrange"}
+_CALLED |= {"nearest", "exactly", "times", "ending", "arrange", "teach", "tell"}
 _CALLED |= {
     "foretell",
     "measure",
@@ -248,6 +241,10 @@ class _Method(templates._OverloadMethodTemplate):  # type: ignore[misc]  # Numba
         return super()._resolve(typ, self._attr)
 
 
+_compiling = threading.RLock()
+"""Held while a method is bridged or a kernel compiled: files are parsed in several threads."""
+
+
 def _bridge_waiting() -> None:
     """Tell Numba of the methods adopted since the last time; not at import, where it would take 0.1 s."""
     while _waiting:
@@ -271,150 +268,6 @@ def _bridge(called: tuple[str, int], method: FunctionType) -> None:
     template.called = called
     templates.infer_getattr(template)
     overload(bridge, strict=False, jit_options={**_OPTIONS, "forceinline": name not in _CALLED})(bridge)
-
-
-# What Numba has no word for.
-
-
-def fetch(array: Any, k: Any) -> None:
-    """Ask the processor to bring array[k] into its cache: nothing depends on it, and k may lie outside the array."""
-
-
-@intrinsic  # type: ignore[untyped-decorator]  # Numba carries no types
-def _prefetch(_: Any, array: Any, k: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        wanted = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
-        instruction = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0")
-        reading, keep, of_data = (ir.Constant(whole, flag) for flag in (0, 3, 1))
-        builder.call(instruction, [builder.bitcast(builder.gep(data, [args[1]]), byte), reading, keep, of_data])
-        return context.get_dummy_value()
-
-    return numba.types.void(array, k), generate
-
-
-@overload(fetch, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
-def _fetch(array: Any, k: Any) -> Any:
-    def implementation(array: Any, k: Any) -> Any:
-        return _prefetch(array, k)
-
-    return implementation
-
-
-def bits(x: float) -> int:
-    """The 64 bits of a float, as a whole number."""
-    found: int = struct.unpack("<q", struct.pack("<d", x))[0]
-    return found
-
-
-def from_bits(n: int) -> float:
-    """The float that has these bits; more than 64 are cut off on the left."""
-    n &= 2**64 - 1
-    return np.float64(struct.unpack("<d", struct.pack("<Q", n))[0])
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits(_: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return numba.types.int64(numba.types.float64), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _from_bits(_: Any, n: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return numba.types.float64(numba.types.int64), generate
-
-
-@overload(bits, strict=False, jit_options={**_OPTIONS, "forceinline": True})  # type: ignore[untyped-decorator]
-def _bits_of(x: Any) -> Any:
-    return lambda x: _bits(x)
-
-
-@overload(from_bits, strict=False, jit_options={**_OPTIONS, "forceinline": True})  # type: ignore[untyped-decorator]
-def _float_of(n: Any) -> Any:
-    return lambda n: _from_bits(n)
-
-
-LANES = 4
-"""How many numbers `collect_lanes` and `move_lanes` work on at once."""
-
-
-def collect_lanes(sums: Any, at: Any, table: Any, place: Any, x: Any) -> None:
-    """sums[at + i] += x·table[place + i] for i < LANES, `table` (contiguous, float32 or 64) counted as if it were flat.
-
-    In vector instructions, which Numba's loops become only where it can prove that the arrays are not one.
-    """
-    flat = table.reshape(-1)
-    for i in range(LANES):
-        sums[int(at) + i] += np.float64(flat[int(place) + i]) * x
-
-
-def move_lanes(table: Any, place: Any, steps: Any, at: Any, f: Any) -> None:
-    """table[place + i] −= f·steps[at + i] for i < LANES, rounded to what the table holds."""
-    flat = table.reshape(-1)
-    for i in range(LANES):
-        flat[int(place) + i] = np.float64(flat[int(place) + i]) - steps[int(at) + i] * f
-
-
-def _lanes(context: Any, builder: Any, kind: Any, array: Any, k: Any) -> Any:
-    """A pointer to LANES numbers of an array."""
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [k]), ir.VectorType(data.type.pointee, LANES).as_pointer())
-
-
-def _all_lanes(builder: Any, x: Any) -> Any:
-    """A vector with x in each lane."""
-    whole = ir.IntType(32)
-    one = builder.insert_element(ir.Constant(ir.VectorType(x.type, LANES), ir.Undefined), x, ir.Constant(whole, 0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(whole, LANES), [0] * LANES))
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _collect_lanes(_: Any, sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        doubles = ir.VectorType(ir.DoubleType(), LANES)
-        into = _lanes(context, builder, signature.args[0], args[0], args[1])
-        weights = builder.load(_lanes(context, builder, signature.args[2], args[2], args[3]), align=4)
-        if signature.args[2].dtype != numba.types.float64:
-            weights = builder.fpext(weights, doubles)
-        product = builder.fmul(weights, _all_lanes(builder, args[4]))
-        builder.store(builder.fadd(builder.load(into, align=8), product), into, align=8)
-        return context.get_dummy_value()
-
-    return numba.types.void(sums, at, table, place, x), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _move_lanes(_: Any, table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        doubles = ir.VectorType(ir.DoubleType(), LANES)
-        into = _lanes(context, builder, signature.args[0], args[0], args[1])
-        step = builder.load(_lanes(context, builder, signature.args[2], args[2], args[3]), align=8)
-        before, single = builder.load(into, align=4), signature.args[0].dtype != numba.types.float64
-        if single:
-            before = builder.fpext(before, doubles)
-        after = builder.fsub(before, builder.fmul(step, _all_lanes(builder, args[4])))
-        if single:
-            after = builder.fptrunc(after, ir.VectorType(ir.FloatType(), LANES))
-        builder.store(after, into, align=4)
-        return context.get_dummy_value()
-
-    return numba.types.void(table, place, steps, at, f), generate
-
-
-@overload(collect_lanes, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
-def _collecting(sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
-    return lambda sums, at, table, place, x: _collect_lanes(sums, at, table, place, x)
-
-
-@overload(move_lanes, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
-def _moving(table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
-    return lambda table, place, steps, at, f: _move_lanes(table, place, steps, at, f)
 
 
 # Kernels.
@@ -464,11 +317,12 @@ class Kernel:
             dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
-            _bridge_waiting()
-            try:
-                dispatcher.compile(signature)
-            except (NumbaError, TypeError) as error:
-                raise SettingsError(_explain(error, args)) from error
+            with _compiling:
+                _bridge_waiting()
+                try:
+                    dispatcher.compile(signature)
+                except (NumbaError, TypeError) as error:
+                    raise SettingsError(_explain(error, args)) from error
         entry: Callable[..., Any] = dispatcher.overloads[signature].entry_point
         return entry
 

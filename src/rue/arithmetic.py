@@ -6,7 +6,8 @@ usual reduction: exact to two units in the last place (tested against `math`), a
 
 from __future__ import annotations
 
-from rue._jit import bits, from_bits, inline
+from rue._intrinsics import bits, from_bits
+from rue._jit import inline
 
 __all__ = ["exp", "log"]
 

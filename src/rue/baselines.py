@@ -67,7 +67,7 @@ class Baselines:
 
     def enter(self, loss: Loss, y: Any, weights: Any, predictions: Any) -> None:
         """Some consecutive labels as the loss takes them; those without a prediction are left out."""
-        _enter(loss, loss.task == "classify", self.sums, y, weights, predictions)
+        _enter(loss, loss.task != "regress", self.sums, y, weights, predictions)
         if loss.task != "classify" and not isinstance(loss, Square | Poisson):
             scored = np.isfinite(predictions) & (weights > 0.0 if weights.size else True)
             masses = weights[scored] if weights.size else np.ones(int(scored.sum()))
@@ -91,6 +91,8 @@ class Baselines:
             return 0.0
         if loss.task == "classify":
             return self._classes(loss, sums[[NEGATIVE, POSITIVE]], -64.0)
+        if loss.task == "multiclass":
+            return float(self.masses @ np.log(sums[MASS] / self.masses))
         if isinstance(loss, Square):
             return float(sums[SPREAD])
         if isinstance(loss, Poisson):  # Σ w(e^c − y c), at c = ln of the mean
@@ -99,11 +101,22 @@ class Baselines:
         return _least(_at(loss, self.values, self.masses), float(self.values[0]), float(self.values[-1]))
 
     def no_change(self, loss: Loss) -> float:
-        """What saying the last label again loses; of two classes always as confidently, as is best in hindsight."""
-        if loss.task != "classify":
+        """What saying the last label again loses; of classes always as confidently, as is best in hindsight."""
+        if loss.task == "regress":
             return float(self.sums[REPEATED])
+        if loss.task == "multiclass":
+            return self._again()
         first = float(self.sums[FIRST]) * loss.value(0.0, 1.0)
         return first + self._classes(loss, self.sums[[OTHER, SAME]], 0.0)
+
+    def _again(self) -> float:
+        """Of many classes: the first costs ln C, and all but the last one are equally likely ever after."""
+        classes, masses = self.values.size, self.sums[[SAME, OTHER]]
+        parts = masses[masses > 0.0]
+        others = float(masses[1]) * math.log(max(classes - 1, 1))
+        return (
+            float(self.sums[FIRST]) * math.log(max(classes, 1)) + float(parts @ np.log(masses.sum() / parts)) + others
+        )
 
     def _classes(self, loss: Loss, masses: Any, low: float) -> float:
         return _least(_at(loss, np.array([-1.0, 1.0]), np.ascontiguousarray(masses)), low, 64.0)

@@ -106,6 +106,8 @@ def best_constant(loss: Any, y: Any, weights: Any) -> float | None:
     """inf over numbers c of Σ weight·ℓ(c, y), by bisection of its slope; None if there is none."""
     values, places = np.unique(y, return_inverse=True)
     values, masses = values.astype(np.float64), np.bincount(places, weights)
+    if loss.task == "multiclass":  # the frequencies
+        return float(masses @ np.log(masses.sum() / masses))
     size = max(1.0, float(np.abs(values).max()))
     low, high = -size, size
     while _slope(loss, low, values, masses) > 0.0 and low > -FAR * size:

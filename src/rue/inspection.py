@@ -10,24 +10,35 @@ from rue import ledger as accounts
 from rue.learners.standing import standing
 from rue.learning import certificate_of
 from rue.model_file import Model
+from rue.passes import NO_CERTIFICATE
+from rue.streams.labels import plain
 
 __all__ = ["describe", "largest_weights"]
 
 
 def largest_weights(model: Model, most: int = 10) -> list[tuple[str, float]]:
-    """The features with the largest weights by magnitude, the intercept among them, and their weights."""
+    """The features with the largest weights by magnitude, the intercept among them, and their weights.
+
+    Of more than two classes, a feature has a weight for each.
+    """
     learner = model.learner
     if learner.t == 0:
         return []
     point = learner.point
+    classes = 1 if point.ndim == 1 else point.shape[1]
+    point = point.reshape(-1)
     used = np.flatnonzero(point)
     order = used[np.argsort(-np.abs(point[used]), kind="stable")[:most]]
     called = {**{j: str(name) for name, j in learner.names.places.items()}, **model.names}
     shift = int(learner.intercept)
     found = []
-    for j in order.tolist():
+    for place in order.tolist():
+        j, c = divmod(place, classes)
         name = "intercept" if j < shift else called.get(j - shift, f"feature {j - shift}")
-        found.append((name, float(point[j])))
+        if learner.loss.task == "multiclass":
+            named = model.labels is not None and c < len(model.labels.classes)
+            name += f" for {model.labels.classes[c] if model.labels and named else c + 1!r}"
+        found.append((name, float(point[place])))
     return found
 
 
@@ -38,16 +49,22 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
     """
     learner, labels = model.learner, model.labels
     lines = [repr(learner), learner.explain()]
-    in_use = int(np.count_nonzero(learner.weights)) if learner.t else 0
+    used = learner.weights != 0.0
+    in_use = int(np.count_nonzero(used if used.ndim == 1 else used.any(axis=1))) if learner.t else 0
     lines.append(f"{learner.t:,} examples learnt, {learner.d:,} features, {in_use:,} with a weight")
     if labels is not None and labels.task == "classify":
-        lines.append(f"predictions above 0 mean {labels.positive!r}, those below {labels.negative!r}")
+        lines.append(f"predictions above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}")
+    if labels is not None and labels.task == "multiclass":
+        named = ", ".join(f"{1 + i} is {name!r}" for i, name in enumerate(labels.classes[:most]))
+        lines.append(f"{len(labels.classes):,} classes: {named}{', …' * (len(labels.classes) > most)}")
     if model.position is not None:
         lines.append("stopped before the end of its data: it can be resumed there")
     if (members := standing(learner)) is not None and learner.t:
         lines += _section("members", str(members).split("\n"))
     lines += _section("largest weights", [f"{weight:>12.6g}  {name}" for name, weight in largest_weights(model, most)])
-    if model.evidence is not None and model.evidence.ledger.sums[accounts.EXAMPLES] > 0.0:
+    if learner.loss.task == "multiclass":
+        lines += _section("certificate", [f"{NO_CERTIFICATE}."])
+    elif model.evidence is not None and model.evidence.ledger.sums[accounts.EXAMPLES] > 0.0:
         left_out = sum(int(model.counts.get(name, 0)) for name in ("refused", "skipped"))
         lines += _section("certificate", [str(certificate_of(learner, model.evidence, left_out, radius))])
     lines += _section("history", [_told(event) for event in model.history])

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from rue import ledger as accounts
 from rue._jit import kernel
 from rue.domains import Ball
-from rue.errors import BadExample, DataError, SettingsError
+from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.standing import Course, Standing, standing
 from rue.ledger import Ledger
-from rue.passes import Pass
+from rue.passes import NO_CERTIFICATE, Pass
 from rue.registry import make
 from rue.regret.certificate import Certificate, require_domain
 from rue.regret.evidence import Evidence
-from rue.streams import Labels, blocks
+from rue.streams import Block, Labels, Reading, Stream, read, read_like
 
-__all__ = ["Run", "certificate_of", "learn", "score"]
+__all__ = ["Kept", "Run", "certificate_of", "learn", "predictions_for", "score"]
 
 
 @kernel
@@ -38,9 +38,12 @@ class Run:
     learner: Learner
     """The learner, learnt."""
     labels: Labels
-    """The task, and which class stands for −1 and which for +1."""
+    """The task, and which class stands for −1 and which for +1, or all the classes."""
     predictions: Any
-    """p_t, made before the update; NaN where the example was refused or skipped."""
+    """p_t, made before the update; NaN where the example was refused or skipped.
+
+    Of more than two classes the probability of the one that came, negative where another had been given as much.
+    """
     y: Any
     """The labels as the loss takes them."""
     weights: Any
@@ -53,6 +56,10 @@ class Run:
     """Unusable examples passed over with bad="skip"."""
     seconds: float
     """Time spent learning, without compilation if a kernel was compiled before."""
+    features: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """How files or tables become features; empty for arrays and blocks."""
+    names: dict[int, str] = dataclasses.field(default_factory=dict)
+    """What hashed features are called."""
     course: Course = dataclasses.field(default_factory=Course, repr=False)
     """How the members of a mixture have stood over time."""
 
@@ -79,8 +86,8 @@ class Run:
 
     @property
     def mistakes(self) -> int | None:
-        """How many examples had y·p ≤ 0 (Q4); None for a regression."""
-        return int(self.ledger.sums[accounts.MISTAKES]) if self.labels.task == "classify" else None
+        """How many examples had y·p ≤ 0, a class that was not the most probable (Q4); None for a regression."""
+        return int(self.ledger.sums[accounts.MISTAKES]) if self.labels.task != "regress" else None
 
     @property
     def losses(self) -> Any:
@@ -102,6 +109,10 @@ class Run:
         largest magnitude: the default for learners that do so too.
         """
         return certificate_of(self.learner, self.evidence, self.refused + self.skipped, radius, domain, units)
+
+    def predict(self, X: Any) -> Any:
+        """Predictions of the learner as it stands for data of the kind it has learnt; see `predictions_for`."""
+        return predictions_for(self.learner, self.features, X)
 
     def plot(self, path: Any = None) -> Any:
         """Risk and certificate side by side as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
@@ -129,6 +140,8 @@ def certificate_of(
     units: str | None = None,
 ) -> Certificate:
     """What `Run.certificate` says, from a learner and its evidence alone."""
+    if learner.loss.task == "multiclass":
+        raise SettingsError(f"certificate: {NO_CERTIFICATE}.")
     if radius is not None and domain is not None:
         raise SettingsError("certificate: give a radius or a domain, not both.")
     scales = learner.scales
@@ -156,15 +169,20 @@ def learn(
     learner: Learner | str | None = None,
     weights: Any = None,
     bad: str = "stop",
+    task: str = "auto",
     units: str = "raw",
     witnesses: Any = None,
     curvature: bool = False,
+    **how: Unpack[Reading],
 ) -> Run:
     """Learn a stream in one pass, each example scored before it is learnt.
 
-    X is an array, a scipy sparse matrix or a stream of blocks. Classes may be written 0/1, −1/+1, true/false, or as any
-    two words. The learner given is copied, never changed; by default it is the one that fits the labels. An unusable
-    example stops the run, or with bad="skip" is passed over and counted.
+    X is an array, a scipy sparse matrix, a table (pandas, polars, Arrow), a path or several, or a stream of blocks. Of
+    a table or a file, `y` (or `target`) and `weights` name columns; `drop`, `category`, `separator`, `bits` and
+    `format` are those of the command line, and the result is the same to the last bit. Classes may be written 0/1,
+    −1/+1, true/false, or as any words, two or more; as other numbers with task="classify", or "multiclass" if a stream
+    may hold two at first. The learner given is copied, never changed; by default it is the one that fits the labels. An
+    unusable example stops the run, or with bad="skip" is passed over and counted.
 
     More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
     several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.
@@ -174,32 +192,57 @@ def learn(
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
     10473
     """
-    going = Pass(learner, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
-    parts: list[tuple[Any, Any, Any]] = []
-    before = 0
-    for block in blocks(X, y, weights):
-        going.begin(block.y if y is None else y)
-        out = going.learn(block)
-        if going.stopped is not None:
-            raise BadExample(before + going.stopped.row, going.stopped.why)
-        assert going.labels is not None
-        parts.append((out, going.labels.encode(block.y), block.weights))
-        before += len(block)
-    if going.labels is None or going.evidence is None:
-        raise DataError("there are no examples to learn.")
-    p, signs = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    column = None
-    if any(part[2] is not None for part in parts):
-        column = np.concatenate([np.ones(len(part[0])) if part[2] is None else part[2] for part in parts])
-    return Run(
-        going.learner,
-        going.labels,
-        p,
-        signs,
-        column,
-        going.evidence,
-        going.refused,
-        going.skipped,
-        going.seconds,
-        going.course,
-    )
+    going = Pass(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
+    stream, kept = read(X, y, weights, **how), Kept()
+    if y is not None and not isinstance(y, str | int):
+        going.begin(y)
+    for piece in stream.reads():
+        kept.add(going, *going.take(piece))
+        if going.stopped_by is not None:
+            raise piece.error(going.stopped_by)
+    return kept.run(going, stream)
+
+
+class Kept:
+    """The predictions, labels and weights of a pass, as far as it has come."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Any, Any, Any]] = []
+
+    def add(self, going: Pass, block: Block, out: Any) -> None:
+        """A block and its predictions."""
+        if going.labels is not None and len(block):
+            self.parts.append((out, going.labels.encode(block.y), block.weights))
+
+    def run(self, going: Pass, stream: Stream) -> Run:
+        """What the pass leaves behind."""
+        if going.labels is None or going.evidence is None:
+            raise DataError("there are no examples to learn.")
+        p, signs = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
+        weights = None
+        if any(part[2] is not None for part in self.parts):
+            weights = np.concatenate([np.ones(len(part[0])) if part[2] is None else part[2] for part in self.parts])
+        return Run(
+            going.learner,
+            going.labels,
+            p,
+            signs,
+            weights,
+            going.evidence,
+            going.refused,
+            going.skipped,
+            going.seconds,
+            stream.describe(),
+            dict(stream.names.of),
+            going.course,
+        )
+
+
+def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
+    """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
+    average, parts = bool(learner.algorithm.averaging), []
+    for piece in read_like(features, X).reads(labelled=False):
+        if piece.chunk.bad:
+            raise piece.error(piece.chunk.bad[0])
+        parts.append(learner.predict_many(piece.chunk.block, average=average))
+    return np.concatenate(parts) if parts else np.empty(0)

@@ -211,13 +211,12 @@ class Logistic(MarginLoss):
         return -y * (e if z > 0.0 else 1.0) / (1.0 + e)
 
     def prox(self, p: float, y: float, a: float) -> float:
-        """By Newton's method on d = a/(1 + e^{z + d}), from a bound above d, with no branches."""
-        z = y * p
-        d = min(a, max(0.0, -z) + log(1.0 + a))
-        for _ in range(5):
+        """d = a/(1 + e^{z + d}) by Newton's method on its logarithm, which comes near from wherever it starts."""
+        z, a = y * p, max(a, 1e-200)
+        d = min(a / (1.0 + exp(z)), max(0.0, -z) + 0.5 * log(1.0 + a))
+        for _ in range(6):
             e = exp(z + d)
-            s = 1.0 / (1.0 + e)
-            d = max(0.0, d - (d - a * s) / (1.0 + a * s * (e * s)))
+            d *= 1.0 - min(0.9, log(d * (1.0 + e) / a) / (1.0 + d * (e / (1.0 + e))))
         return p + y * d
 
     def exp_concave(self, low: float, high: float) -> float:

@@ -10,18 +10,24 @@ import numpy as np
 from rue import ledger as accounts
 from rue.baselines import Baselines
 from rue.errors import BadExample, DataError, SettingsError
-from rue.learners import Learner, Mixture
+from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.mixture import Pooled
 from rue.learners.standing import Course, next_mark
 from rue.registry import make
 from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels
+from rue.streams.chunk import BadRow
+from rue.streams.files import Read
 
-__all__ = ["Pass", "default_learner"]
+__all__ = ["NO_CERTIFICATE", "Pass", "default_learner"]
+
+NO_CERTIFICATE = "there is no certificate for more than two classes: it is about models with one score, not one a class"
 
 
 def default_learner(task: str, **settings: Any) -> Learner:
-    """The learner for a task when none is named: the mixture, which has nothing to tune."""
+    """The learner for a task when none is named: a mixture, which has nothing to tune."""
+    if task == "multiclass":
+        return SoftmaxMixture(**settings)
     settings.setdefault("loss", "logistic" if task == "classify" else "square")
     return Mixture(**settings)
 
@@ -51,6 +57,8 @@ class Pass:
         given = None if learner is None else make("learner", learner)
         if given is not None and not isinstance(given, Learner):
             raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+        if given is not None and task == "multiclass" and given.loss.task != task:
+            raise SettingsError(f"learn: {given.algorithm.name} learns no more than two classes: leave it out.")
         self.learner: Any = None if given is None else given.copy()
         self.labels: Labels | None = None
         self.evidence: Evidence | None = None
@@ -66,6 +74,8 @@ class Pass:
         """Time spent in the learning loop."""
         self.stopped: BadExample | None = None
         """The example that stopped it, counted in its block."""
+        self.stopped_by: BadRow | None = None
+        """The row of what was read that stopped it."""
         self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature, "quick": quick}
         self._penalty = 0.0
         self._seen = 0
@@ -84,9 +94,13 @@ class Pass:
     def begin(self, y: Any) -> None:
         """Settle the task, and with it the learner, by some labels; the first block does it otherwise."""
         if self.labels is None:
-            self.labels = Labels.of(y, self.task if self.learner is None else self.learner.loss.task)
+            self.labels = Labels.of(y, self.task) if self.learner is None else Labels.under(self.learner.loss, y)
         if self.learner is None:
             self.learner = default_learner(self.labels.task, intercept=self.intercept, budget=self.budget)
+        if self.labels.task == "multiclass" and self._kept["witnesses"] is not None:
+            if not self._kept["quick"]:
+                raise SettingsError(f"learn: {NO_CERTIFICATE}; leave witnesses out.")
+            self._kept |= {"units": "raw", "witnesses": None}  # they came by themselves
 
     def learn(self, block: Block) -> Any:
         """Learn a block: the predictions, NaN for an example that was refused or skipped.
@@ -95,7 +109,7 @@ class Pass:
         """
         said = block.y
         if said is None:
-            raise DataError("a block has no labels: every block of a stream needs y.")
+            raise DataError("there are no labels: give y.")
         self.begin(said)
         assert self.labels is not None
         self.labels = self.labels.extended(said)
@@ -130,7 +144,7 @@ class Pass:
         started = time.perf_counter()
         while begin < len(block) and not stopped:
             begin, why = self.learner.run_block(block, self.evidence.ledger, out, begin)
-            if why and self.labels.task == "classify" and np.isnan(block.y[begin]):
+            if why and self.labels.task != "regress" and np.isnan(block.y[begin]):
                 why = self.labels.complaint(said[begin])
             if why and self.bad == "stop":
                 out[begin:], stopped = np.nan, why
@@ -143,6 +157,23 @@ class Pass:
             self.stopped = BadExample(begin, stopped)
             return out[:begin]
         return out
+
+    def take(self, read: Read) -> tuple[Block, Any]:
+        """Learn what was read, up to the row that stops the pass: those examples and their predictions.
+
+        `stopped` then counts the row in the block, and `stopped_by` says which line it is.
+        """
+        chunk = read.chunk
+        bad = chunk.bad[0] if chunk.bad and self.bad == "stop" else None
+        block = chunk.block if bad is None else chunk.block.first(bad.place)
+        out = self.learn(block) if len(block) else np.empty(0)
+        if self.stopped is not None:
+            self.stopped_by = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
+        elif bad is not None:
+            self.stopped_by = bad
+        else:
+            self.skipped += len(chunk.bad)
+        return block.first(out.size), out
 
     def _account(self, block: Block, out: Any, end: int, skipped: int) -> None:
         """Everything kept beside the ledger: rows up to `end`."""

@@ -166,7 +166,8 @@ def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
     T = rounds.T
     at = np.unique(np.rint(np.linspace(1, T, FINE)).astype(np.int64))
     sheet.line(at, rounds.mistakes[at - 1], "mistakes", BLUE, lw=2.2)
-    rarer = rounds.labels == (1.0 if (rounds.labels > 0.0).mean() <= 0.5 else -1.0)
+    classes, counts = np.unique(rounds.labels, return_counts=True)
+    rarer = rounds.labels != classes[np.argmax(counts)]
     sheet.line(at, np.cumsum(rarer)[at - 1], "best constant", GREY, ls="--", lw=1.2)
     unit = loss_per_mistake(loss)
     if unit is not None:
@@ -257,8 +258,9 @@ def _radius(run: Run, radius: float | None, units: str) -> float:
 
 
 def draw_run(run: Run, path: Any = None) -> Figure:
-    """Risk and certificate."""
-    return _drawn([plot_risk, plot_certificate], run, _headline(run), path)
+    """Risk and certificate; of more than two classes, which have none, risk and mistakes."""
+    second = plot_mistakes if run.labels.task == "multiclass" else plot_certificate
+    return _drawn([plot_risk, second], run, _headline(run), path)
 
 
 def draw_audit(audit: Audit, path: Any = None) -> Figure:

@@ -12,11 +12,13 @@ import numpy as np
 
 from rue import ledger as accounts
 from rue.audit import Audit
+from rue.errors import DataError
 from rue.learners.standing import Standing, standing
 from rue.learning import certificate_of
-from rue.passes import Pass
+from rue.passes import NO_CERTIFICATE, Pass
 from rue.regret.certificate import Certificate
 from rue.regret.statement import Bound
+from rue.streams.labels import plain
 from rue.version import __version__
 
 __all__ = ["certificate_report", "certified", "page", "report", "write_report"]
@@ -24,7 +26,7 @@ __all__ = ["certificate_report", "certified", "page", "report", "write_report"]
 
 def certified(going: Pass, radius: float | None = None) -> Certificate | None:
     """What a pass proves so far; None before its first example."""
-    if going.evidence is None or not going.examples:
+    if going.evidence is None or not going.examples or going.learner.loss.task == "multiclass":
         return None
     return certificate_of(going.learner, going.evidence, going.refused + going.skipped, radius)
 
@@ -42,7 +44,7 @@ def report(
     known = learner is not None and evidence is not None
     sums = evidence.ledger.sums if evidence is not None else np.zeros(5)
     loss, mass, examples = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT]), going.examples
-    classes = going.labels is not None and going.labels.task == "classify"
+    classes = going.labels is not None and going.labels.task != "regress"
     mistakes = int(sums[accounts.MISTAKES]) if classes else None
     certificate = (audit.certificate if audit is not None else certified(going, radius)) if known else None
     said: dict[str, Any] = {
@@ -65,6 +67,7 @@ def report(
         "certificate": None if certificate is None else _certificate(certificate),
         "certificates": _at_witnesses(going),
         "mixture": _mixture(standing(learner)) if known else None,
+        "no_certificate": NO_CERTIFICATE if known and learner.loss.task == "multiclass" else None,
         "bound": None if audit is None or audit.bound is None else _bound(audit.bound),
         "audit": None,
         "seconds": {"read": read, "learn": going.seconds, "total": total},
@@ -133,7 +136,8 @@ def _in_use(going: Pass) -> int:
         return 0
     learner = going.learner
     touched = going.evidence.ledger.S[: learner.coordinates] != 0.0
-    touched[: learner.coordinates] |= learner.point[: touched.size] != 0.0
+    if learner.loss.task != "multiclass":
+        touched[: learner.coordinates] |= learner.point[: touched.size] != 0.0
     if learner.scales is not None:
         touched |= learner.scales[: touched.size] != 0.0
     return int(np.count_nonzero(touched[int(learner.intercept) :]))
@@ -141,9 +145,11 @@ def _in_use(going: Pass) -> int:
 
 def _classes(going: Pass) -> dict[str, Any] | None:
     labels = going.labels
-    if labels is None or labels.task != "classify":
+    if labels is None or labels.task == "regress":
         return None
-    return {"-1": labels.negative, "+1": labels.positive}
+    if labels.task == "multiclass":
+        return {str(1 + i): name for i, name in enumerate(labels.classes)}
+    return {"-1": plain(labels.negative), "+1": plain(labels.positive)}
 
 
 def _certificate(certificate: Certificate) -> dict[str, Any]:
@@ -191,12 +197,16 @@ def write_report(said: dict[str, Any], path: str | None) -> None:
     """The JSON, whole or not at all."""
     if path is not None:
         part = Path(path + ".part")
-        part.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(path)
+        try:
+            part.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise DataError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def page(said: dict[str, Any], stopped: str = "") -> str:
-    """The same for a person: a few lines, each a thing to act on."""
+def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
+    """The same for a person: a few lines, each a thing to act on, wrapped to a width."""
     lines = []
     if stopped:
         lines += [stopped, ""]
@@ -207,7 +217,7 @@ def page(said: dict[str, Any], stopped: str = "") -> str:
     lines.append(_row("features", f"{said['features']:,}"))
     lines.append(_row("learner", said["learner"]))
     if said["labels"]:
-        lines.append(_row("classes", f"−1 is {said['labels']['-1']!r}, +1 is {said['labels']['+1']!r}"))
+        lines.append(_row("classes", _told(said["labels"])))
     scale = said["risk"] / said["loss_total"] if said["loss_total"] else 0.0
     constant, again = (said[key] * scale for key in ("best_constant", "no_change"))
     beside = f"best constant {constant:.6g}, saying the last label again {again:.6g}"
@@ -217,15 +227,17 @@ def page(said: dict[str, Any], stopped: str = "") -> str:
     if said["mixture"]:
         members, price = said["mixture"]["words"].split("\n")
         lines += [_row("members", members), _row("", price)]
+    if said["no_certificate"]:
+        lines += ["", f"{said['no_certificate']}."]
     if said["certificate"]:
-        lines += ["", _wrap(said["certificate"]["sentence"])]
+        lines += ["", _wrap(said["certificate"]["sentence"], width)]
         lines += [_briefly(certificate) for certificate in said["certificates"] or []]
     if said["audit"]:
         low, high = said["audit"]["regret"]
         shown = " and ".join("unbounded" if end is None else f"{end:+,.6g}" for end in (low, high))
         lines += ["", f"regret       between {shown}"]
     if said["bound"]:
-        lines.append(_wrap(f"{said['bound']['theorem']}: {said['bound']['words']}"))
+        lines.append(_wrap(f"{said['bound']['theorem']}: {said['bound']['words']}", width))
     if said["audit"]:
         lines += [f"{'PASS' if check['holds'] else 'FAIL'}  {check['name']}" for check in said["audit"]["checks"]]
     seconds = said["seconds"]
@@ -244,11 +256,18 @@ def _briefly(certificate: dict[str, Any]) -> str:
     return _row(f"norm ≤ {certificate['radius']:g}", f"lost at least {least:,.1f}: regret at most {most:+,.1f}")
 
 
+def _told(labels: dict[str, Any]) -> str:
+    if "-1" in labels:
+        return f"−1 is {labels['-1']!r}, +1 is {labels['+1']!r}"
+    few = list(map(repr, labels.values()))[:8]
+    return f"{len(labels):,}: {', '.join(few)}{', …' * (len(labels) > len(few))}"
+
+
 def _row(name: str, text: str) -> str:
     return f"{name:12} {text}"
 
 
-def _wrap(text: str) -> str:
+def _wrap(text: str, width: int) -> str:
     import textwrap
 
-    return "\n".join(textwrap.wrap(text, 110))
+    return "\n".join(textwrap.wrap(text, max(20, min(110, width))))

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rue._jit import fetch, values
+from rue._intrinsics import fetch
+from rue._jit import values
 
 __all__ = ["DenseRow", "DenseRows", "SparseRow", "SparseRows"]
 

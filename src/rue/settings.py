@@ -23,11 +23,12 @@ from rue import losses, steps
 from rue._jit import plain
 from rue.domains import Intersection, intersection, sets, simplex
 from rue.errors import DataError, SettingsError
-from rue.learners import adaptive, average, gradient, leader, mixture
+from rue.learners import adaptive, average, committee, gradient, leader, mixture, multiclass
 
 __all__ = ["from_json", "plain_json", "read_json", "rebuilt", "to_json", "write_json"]
 
-_MODULES = (losses, sets, simplex, intersection, steps, average, gradient, adaptive, leader, mixture)
+_LEARNERS = (average, gradient, adaptive, leader, mixture, committee, multiclass)
+_MODULES = (losses, sets, simplex, intersection, steps, *_LEARNERS)
 _OWN: dict[str, type] = {
     name: found
     for module in _MODULES
@@ -47,7 +48,7 @@ def to_json(setting: Any) -> Any:
         fields = [field.name for field in dataclasses.fields(type(setting))]  # type: ignore[arg-type]  # it is one
         return {name: {field: to_json(getattr(setting, field)) for field in fields}}
     if isinstance(setting, np.ndarray | list | tuple):
-        return [to_json(member) for member in np.asarray(setting).tolist()]
+        return [to_json(member) for member in (setting.tolist() if isinstance(setting, np.ndarray) else setting)]
     if isinstance(setting, np.generic):
         return setting.item()
     if setting is None or isinstance(setting, str | bool | int | float):
@@ -102,7 +103,9 @@ def rebuilt(setting: Any) -> Any:
 
 def _classes(setting: Any) -> set[type]:
     if isinstance(setting, Intersection):
-        return set().union(*map(_classes, setting.members))
+        setting = setting.members
+    if isinstance(setting, tuple | list):
+        return set().union(*map(_classes, setting))
     if not plain(setting):
         return set()
     inside = (_classes(getattr(setting, field.name)) for field in dataclasses.fields(setting))

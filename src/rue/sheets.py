@@ -5,6 +5,7 @@ matplotlib is imported late, and never its pyplot: there is no window and no sta
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import math
 import os
@@ -247,6 +248,8 @@ def saveable(path: Any) -> Path:
     target = Path(os.fspath(path))
     if target.suffix.lower() not in FORMATS:
         raise SettingsError(f"a picture is saved as .png, .svg or .pdf, not as {target.name!r}: choose one of these.")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise SettingsError("pictures need matplotlib: install it, or rue with the extra: pip install 'rue[plot]'.")
     return target
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -61,6 +62,11 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         code = _complain(f"{where}{error.strerror or error}.", 1)
+    except Exception as error:
+        if os.environ.get("RUE_DEBUG"):
+            raise
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip(".")
+        code = _complain(f"this should not happen ({said}): please report it, with what RUE_DEBUG=1 shows.", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

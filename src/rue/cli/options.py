@@ -50,7 +50,7 @@ Format = Annotated[
 Target = Annotated[
     str | None, typer.Option(help="The column to predict, by name or position (-1 is the last).", rich_help_panel=_DATA)
 ]
-Task = Annotated[str, typer.Option(help="auto, classify or regress.", rich_help_panel=_DATA)]
+Task = Annotated[str, typer.Option(help="auto, classify, multiclass or regress.", rich_help_panel=_DATA)]
 WeightColumn = Annotated[
     str | None, typer.Option("--weight", help="The column with the examples' weights.", rich_help_panel=_DATA)
 ]

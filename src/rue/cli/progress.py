@@ -25,8 +25,7 @@ class Progress:
         self.started = time.monotonic()
         self.next, self.due = 1, 0.0
         self.before = (0.0, 0.0)
-        if not quiet and not self.live:
-            print(_HEAD, file=self.to, flush=True)
+        self.headed = False
 
     def update(self, going: Pass, share: float | None) -> None:
         """After a block; `share` is how much of the data has been read, if that is known."""
@@ -59,6 +58,9 @@ class Progress:
             return
         since = (loss - self.before[0]) / (mass - self.before[1]) if mass > self.before[1] else float("nan")
         self.before = loss, mass
+        if not self.headed:
+            print(_HEAD, file=self.to)
+            self.headed = True
         certificate = certified(going, self.radius)
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
         seconds = time.monotonic() - self.started

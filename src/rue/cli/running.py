@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rue.cli.progress import Progress
 from rue.errors import DataError, SettingsError
-from rue.learning import Run
 from rue.model_file import Model, save_model
 from rue.passes import Pass
 from rue.streams import Block
 from rue.streams.data import Data
 from rue.streams.files import Place, Read, Spot
 
-__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running", "run_of"]
+__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running", "require_writable"]
 
 
 INTERRUPTED = "interrupted"
@@ -53,39 +51,74 @@ class Every:
         return found
 
 
+def require_writable(*paths: str | None) -> None:
+    """What cannot be written is told before hours of learning, not after."""
+    for path in map(Path, filter(None, paths)):
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise DataError(f"{path} cannot be written: there is no folder {path.parent}.")
+        if path.is_dir():
+            raise DataError(f"{path} cannot be written: it is a folder.")
+        if not os.access(folder, os.W_OK):
+            raise DataError(f"{path} cannot be written: nothing may be written in {folder}.")
+
+
 class Predictions:
     """The CSV of predictions: written to OUT.part, and renamed when all is done."""
 
-    def __init__(self, path: str, keep: int | None = None) -> None:
+    def __init__(self, path: str, keep: int | None = None, columns: str = "prediction") -> None:
         self.path, self.part = Path(path), Path(path + ".part")
+        self.broken = False
+        """Whether writing failed."""
         try:
             if keep is None:
-                self.file = open(self.part, "w", encoding="ascii")  # noqa: SIM115
-                self.file.write("prediction\n")
+                self.file = open(self.part, "w", encoding="utf-8")  # noqa: SIM115
+                self.file.write(f"{columns}\n")
             else:
                 if not self.part.exists() and self.path.exists():  # killed between the last step and the end
                     os.replace(self.path, self.part)
                 if not self.part.exists() or self.part.stat().st_size < keep:
                     raise DataError(f"{self.part} is not what the checkpoint left: it must hold {keep:,} bytes.")
                 os.truncate(self.part, keep)
-                self.file = open(self.part, "a", encoding="ascii")  # noqa: SIM115
+                self.file = open(self.part, "a", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
             raise DataError(f"{self.part} cannot be written: {error.strerror}.") from None
 
     def write(self, predictions: Any) -> None:
         if predictions.size:
-            self.file.write("\n".join(map(repr, predictions.tolist())) + "\n")
+            self.write_lines(map(repr, predictions.tolist()))
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        with self._told():
+            self.file.write("\n".join(lines) + "\n")
 
     def length(self) -> int:
         """How many bytes are safely on disk."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        return self.part.stat().st_size
+        if self.broken:
+            return 0
+        with self._told():
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            return self.part.stat().st_size
+
+    def flush(self) -> None:
+        self.length()
 
     def finish(self) -> None:
         self.length()
         self.file.close()
         os.replace(self.part, self.path)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """A full disk is an error of the data: what was asked for beside it is still saved."""
+        try:
+            yield
+        except OSError as error:
+            self.broken = True
+            with contextlib.suppress(OSError):
+                self.file.close()
+            raise DataError(f"{self.part} cannot be written: {error.strerror}.") from error
 
 
 class Interruptible:
@@ -155,7 +188,6 @@ class Running:
             why = self._learn(read)
             if why:
                 return why
-            self.spot = read.after
             self.progress.update(self.going, self.data.share(self.spot.place))
             self._maybe_save()
             if stop.is_set():
@@ -165,26 +197,18 @@ class Running:
 
     def _learn(self, read: Read) -> str:
         """A chunk; why it stops, if it does."""
-        chunk, stopping = read.chunk, self.going.bad == "stop"
-        bad = chunk.bad[0] if chunk.bad and stopping else None
-        block = _first(chunk.block, bad.place) if bad is not None else chunk.block
-        if len(block):
-            if block.y is None:
-                return f"{read.name} has no labels."
-            out = self.going.learn(block)
-            self.record(_first(block, out.size), out)
-            if self.predictions is not None:
-                self.predictions.write(out)
-            if self.going.stopped is not None:
-                line = int(chunk.lines[self.going.stopped.row])
-                self.spot = read.before_line(line)
-                return f"{read.name}, line {line}: {self.going.stopped.why}"
-        if bad is not None:
-            self.spot = read.before_line(bad.line)
-            column = f", column {bad.column}" if bad.column else ""
-            return f"{read.name}, line {bad.line}{column}: {bad.why} (--bad skip passes over such lines)."
-        self.going.skipped += len(chunk.bad)
-        return ""
+        if len(read.chunk.block) and read.chunk.block.y is None:
+            return f"{read.name} has no labels."
+        block, out = self.going.take(read)
+        bad = self.going.stopped_by
+        self.spot = read.after if bad is None else read.before_line(bad.line)
+        self.record(block, out)
+        if self.predictions is not None:
+            self.predictions.write(out)
+        if bad is None:
+            return ""
+        hint = "" if self.going.stopped is not None else " (--bad skip passes over such lines)"
+        return f"{str(read.error(bad)).rstrip('.')}{hint}."
 
     # Saving.
 
@@ -218,7 +242,7 @@ class Running:
                 "line": self.spot.place.line,
                 "heads": self.data.heads(self.spot.place),
                 "tail": self.spot.tail(),
-                "predictions": None if self.predictions is None else self.predictions.length(),
+                "predictions": None if self.predictions is None else self.predictions.length() or None,
             }
         baselines = going.baselines
         counts = {
@@ -239,39 +263,3 @@ class Running:
             counts=counts,
             position=position,
         )
-
-
-def _first(block: Block, rows: int) -> Block:
-    """The first rows of a block."""
-    if rows >= len(block):
-        return block
-    X = block.X
-    if block.sparse:
-        from scipy import sparse
-
-        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(len(block), block.width))
-    y = None if block.y is None else np.asarray(block.y)[:rows]
-    return Block(X[:rows], y, None if block.weights is None else block.weights[:rows])
-
-
-def run_of(going: Pass, kept: list[tuple[Block, Any]]) -> Run:
-    """A `Run`, from a pass and the blocks and predictions that were recorded."""
-    assert going.labels is not None
-    assert going.evidence is not None
-    blocks = [block for block, _ in kept]
-    weights = None
-    if any(block.weights is not None for block in blocks):
-        ones = [np.ones(len(block)) if block.weights is None else block.column_of_weights() for block in blocks]
-        weights = np.concatenate(ones)
-    return Run(
-        going.learner,
-        going.labels,
-        np.concatenate([made for _, made in kept]),
-        np.concatenate([going.labels.encode(block.y) for block in blocks]),
-        weights,
-        going.evidence,
-        going.refused,
-        going.skipped,
-        going.seconds,
-        going.course,
-    )

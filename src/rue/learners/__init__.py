@@ -3,6 +3,7 @@
 from rue.learners.adaptive import AdaGrad
 from rue.learners.average import Average, BySteps, ByTime, Uniform
 from rue.learners.base import Learner
+from rue.learners.classifier import ClassLearner, SoftmaxMixture
 from rue.learners.gradient import OGD, SVM, AdaptiveOGD, Perceptron
 from rue.learners.leader import FollowTheLeader
 from rue.learners.mixture import Mixture
@@ -15,9 +16,11 @@ __all__ = [
     "Average",
     "BySteps",
     "ByTime",
+    "ClassLearner",
     "FollowTheLeader",
     "Learner",
     "Mixture",
     "Perceptron",
+    "SoftmaxMixture",
     "Uniform",
 ]

@@ -15,7 +15,7 @@ from rue._jit import Strided, twin
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import loop
 from rue.learners.intake import Names, complaint, dense_row, number, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, ROOM, TOTAL, WHOLE, T
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, state_of
 from rue.ledger import Ledger, Silent
 from rue.streams import Block, blocks
 
@@ -47,6 +47,8 @@ class Learner:
     one example at a time or in blocks of any size. With an intercept, coordinate 0 of `point` is the intercept's. A
     learner serves one thread at a time; give each thread a copy.
     """
+
+    _loop = loop.run_rows
 
     def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
         if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
@@ -303,7 +305,7 @@ class Learner:
             args = self._point, ledger, rows, y, weights, out, begin
             kinds = type(ledger), type(rows)
             if kinds not in self._run_rows:
-                self._run_rows[kinds] = loop.run_rows.resolve(self._rule, *args)
+                self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
             end, status = self._run_rows[kinds](self._rule_twin, *args)
             if status == loop.OK:
                 return end, ""
@@ -320,9 +322,8 @@ class Learner:
             self._require_average()
         parts, before = [], 0
         for block in blocks(X):
-            learner = self
-            if self._point is None or (block.sparse and block.width > self.d):
-                learner = self.copy()
+            wider = self._point is None or (block.sparse and block.width > self.d)
+            learner = self.copy() if wider else self
             learner.widen(block)
             out = np.empty(len(block))
             use = average and learner._point.memory[TOTAL] > 0.0
@@ -394,6 +395,4 @@ class Learner:
         """The arrays of the point, without room that is not in use."""
         if self._point is None:
             return []
-        named = self._point._asdict().items()
-        arrays = [(name, field) for name, field in named if isinstance(field, ndarray) and name not in ROOM]
-        return [(field if name in WHOLE else field[: self.coordinates]).tobytes() for name, field in arrays]
+        return [array.tobytes() for array in state_of(self._point, self.coordinates).values()]

@@ -5,7 +5,8 @@ weight so far), and the mixture loses at most ln K/η more than any member. For 
 (`Means`), and η is AdaHedge's, ln K / Σ gaps, where a round's gap is by how much the mixture's own loss exceeds the mix
 loss −(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald, Koolen 2014, with the loss of the prediction made in
 place of the mean loss): it loses at most 2 Σ gaps more than any member. Where the loss is curved the gaps stop growing,
-and the price is a constant.
+and the price is a constant. Logistic loss has gaps too, where an example weighs more than all before it: its prediction
+was made at too high a rate, and the price is ln K/η + Σ gaps.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, TypeVar
 
-from rue._jit import values
+from rue._jit import inline, values
 from rue.arithmetic import exp
 from rue.learners.points import MEMORY
 
@@ -23,7 +24,10 @@ __all__ = [
     "GAPS",
     "HEAVIEST",
     "LOSSES",
+    "LOWEST",
     "MIXED",
+    "MIXED_NO",
+    "MIXED_YES",
     "MIXING_MEMORY",
     "NO",
     "PREDICTION",
@@ -44,11 +48,55 @@ LOSSES, SHARES, COST = range(3)
 # step is worth.
 PREDICTION, YES, NO, STEP, REACH = range(5)
 SCRATCH = 5
+# Rows of `work`, a column a kind: the probabilities of yes and no of its mixture, or its mean; what its best has lost.
+MIXED_YES, MIXED_NO, LOWEST = range(3)
 # Places in `memory`: the rate η, Σ gaps, the largest example weight, and what the mixture has lost.
 ETA, GAPS, HEAVIEST, MIXED = range(MEMORY, MEMORY + 4)
 MIXING_MEMORY = MEMORY + 4
 
 E = TypeVar("E")
+
+
+@inline
+def lane_sum(a: Any, b: Any, begin: Any, end: Any) -> Any:
+    """Σ a_i·b_i in four lanes, which do not wait for each other."""
+    s, t, u, v = 0.0, 0.0, 0.0, 0.0
+    whole = end - (end - begin) % 4
+    for i in range(begin, whole, 4):
+        s += a[i] * b[i]
+        t += a[i + 1] * b[i + 1]
+        u += a[i + 2] * b[i + 2]
+        v += a[i + 3] * b[i + 3]
+    for i in range(whole, end):
+        s += a[i] * b[i]
+    return (s + t) + (u + v)
+
+
+@inline
+def lane_total(a: Any, begin: Any, end: Any) -> Any:
+    """Σ a_i."""
+    s, t, u, v = 0.0, 0.0, 0.0, 0.0
+    whole = end - (end - begin) % 4
+    for i in range(begin, whole, 4):
+        s += a[i]
+        t += a[i + 1]
+        u += a[i + 2]
+        v += a[i + 3]
+    for i in range(whole, end):
+        s += a[i]
+    return (s + t) + (u + v)
+
+
+@inline
+def lane_least(a: Any, begin: Any, end: Any) -> Any:
+    """The least a_i."""
+    s, t, u, v = math.inf, math.inf, math.inf, math.inf
+    whole = end - (end - begin) % 4
+    for i in range(begin, whole, 4):
+        s, t, u, v = min(s, a[i]), min(t, a[i + 1]), min(u, a[i + 2]), min(v, a[i + 3])
+    for i in range(whole, end):
+        s = min(s, a[i])
+    return min(min(s, t), min(u, v))
 
 
 def begin(self: Any, kind: Any) -> Any:
@@ -66,44 +114,64 @@ def running(self: Any) -> Any:
 
 def retire(self: Any, kind: Any) -> None:
     """A kind that stops running, the last that does: its members have no weight from now on."""
-    self.kinds[kind] = -1.0
+    kinds, total = self.kinds, 0.0
+    kinds[kind] = -1.0
+    for k in range(kind):
+        total += kinds[k]
+    for k in range(kind):
+        kinds[k] /= total
 
 
-def least(self: Any, kind: Any) -> Any:
-    """What the best member of a kind has lost."""
-    found = math.inf
-    for i in range(self.begin(kind), self.begin(kind + 1)):
-        found = min(found, self.members[LOSSES, i])
-    return found
-
-
-def settle(self: Any, scratch: Any) -> None:
-    """The shares for the next round, from the losses and the rate: first within each kind, then of the kinds."""
+def settle(self: Any, scratch: Any, work: Any) -> None:
+    """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
     losses, shares, kinds, eta = self.members[LOSSES], self.members[SHARES], self.kinds, self.memory[ETA]
-    best, behind = math.inf, scratch[STEP]
-    for kind in range(kinds.size):
-        if kinds[kind] >= 0.0:
-            lowest = self.least(kind)
-            best = min(best, lowest)
-            for i in range(self.begin(kind), self.begin(kind + 1)):
-                behind[i] = losses[i] - lowest
+    many, best, total, behind, lowest = self.running(), math.inf, 0.0, scratch[STEP], work[LOWEST]
+    each = self.begin(1)
+    for kind in range(many // each):
+        lowest[kind] = lane_least(losses, self.begin(kind), self.begin(kind + 1))
+        best = min(best, lowest[kind])
+        for i in range(self.begin(kind), self.begin(kind + 1)):
+            behind[i] = losses[i] - lowest[kind]
     if eta < math.inf:
-        for i in range(self.running()):
+        for i in range(many):
             shares[i] = exp(-eta * behind[i])
     else:
-        for i in range(self.running()):
+        for i in range(many):
             shares[i] = 1.0 if behind[i] == 0.0 else 0.0
-    for kind in range(kinds.size):
-        if kinds[kind] >= 0.0:
-            part, away = 0.0, self.least(kind) - best
-            for i in range(self.begin(kind), self.begin(kind + 1)):
-                part += shares[i]
-            kinds[kind] = part * (exp(-eta * away) if eta < math.inf else 1.0 if away == 0.0 else 0.0)
+    for kind in range(many // each):
+        away, part = lowest[kind] - best, lane_total(shares, self.begin(kind), self.begin(kind + 1))
+        kinds[kind] = part * (exp(-eta * away) if eta < math.inf else 1.0 if away == 0.0 else 0.0)
+        total += kinds[kind]
+        part = 1.0 / part
+        for i in range(self.begin(kind), self.begin(kind + 1)):
+            shares[i] *= part
+    for kind in range(many // each):
+        kinds[kind] /= total
+
+
+def mix_loss(self: Any, scratch: Any) -> Any:
+    """−(1/η) ln Σ v e^{−η·cost}, by how much −(1/η) ln Σ e^{−η·loss} grows; the least loss, if η is infinite.
+
+    From the losses and not from the shares, which know nothing of those far behind who take the lead in this round.
+    """
+    losses, shares, costs, eta = self.members[LOSSES], self.members[SHARES], self.members[COST], self.memory[ETA]
+    many, leading, room = self.running(), 0.0, scratch[STEP]
+    best = lane_least(losses, 0, many)
+    for i in range(many):
+        room[i] = losses[i] - best + costs[i]
+    lowest = lane_least(room, 0, many)
+    if not eta < math.inf:
+        return lowest
+    for i in range(many):
+        room[i] = exp(-eta * (room[i] - lowest))
+        if losses[i] == best:
+            leading = self.kinds[i // self.begin(1)] * shares[i]  # one over Σ e^{−η(loss − best)}
+    return lowest - math.log(lane_total(room, 0, many) * leading) / eta
 
 
 def _experts(cls: type[E]) -> type[E]:
     """Members `begin(kind)` to `begin(kind + 1)` are of one kind; `kinds` has each kind's weight, −1 when retired."""
-    for word in (begin, running, retire, least, settle):
+    for word in (begin, running, retire, settle, mix_loss):
         setattr(cls, word.__name__, word)
     return values(cls)
 
@@ -116,42 +184,34 @@ class Chances(NamedTuple):
     kinds: Any
     memory: Any
 
-    def mixed(self: Any, scratch: Any) -> Any:
-        """The log-odds of the mixture of the predictions in `scratch`."""
-        p, yes, no = scratch[PREDICTION], scratch[YES], scratch[NO]
-        for i in range(self.running()):
+    def mixed(self: Any, scratch: Any, work: Any) -> Any:
+        """The log-odds of the mixture of the predictions in `scratch`; each kind's probabilities into `work`."""
+        p, yes, no, shares = scratch[PREDICTION], scratch[YES], scratch[NO], self.members[SHARES]
+        many, ayes, noes = self.running(), 0.0, 0.0
+        for i in range(many):
             e = exp(-abs(p[i]))
             more = 1.0 / (1.0 + e)
             less = e * more
             yes[i] = more if p[i] > 0.0 else less
             no[i] = less if p[i] > 0.0 else more
-        ayes, noes = 0.0, 0.0
-        for kind in range(self.kinds.size):
-            if self.kinds[kind] > 0.0:
-                chance, against = self.mixed_kind(scratch, kind)
-                ayes += self.kinds[kind] * chance
-                noes += self.kinds[kind] * against
+        for kind in range(many // self.begin(1)):
+            work[MIXED_YES, kind] = lane_sum(shares, yes, self.begin(kind), self.begin(kind + 1))
+            work[MIXED_NO, kind] = lane_sum(shares, no, self.begin(kind), self.begin(kind + 1))
+            ayes += self.kinds[kind] * work[MIXED_YES, kind]
+            noes += self.kinds[kind] * work[MIXED_NO, kind]
         return math.log(ayes / noes)
 
-    def mixed_kind(self: Any, scratch: Any, kind: Any) -> Any:
-        """The mixed probabilities of yes and no of one kind, after `mixed`."""
-        shares, yes, no = self.members[SHARES], scratch[YES], scratch[NO]
-        ayes, noes, total = 0.0, 0.0, 0.0
-        for i in range(self.begin(kind), self.begin(kind + 1)):
-            total += shares[i]
-            ayes += shares[i] * yes[i]
-            noes += shares[i] * no[i]
-        return ayes / total, noes / total
-
-    def charge(self: Any, cost: Any, weight: Any, scratch: Any) -> None:
+    def charge(self: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
         """Enter a round: the members' costs stand in `members`, the mixture's is given."""
         m, costs, losses = self.memory, self.members[COST], self.members[LOSSES]
         m[MIXED] += cost
-        m[HEAVIEST] = max(m[HEAVIEST], weight)
-        m[ETA] = 1.0 / m[HEAVIEST]
+        if weight > m[HEAVIEST]:  # the prediction was made at too high a rate
+            m[HEAVIEST], m[ETA] = weight, 1.0 / weight
+            self.settle(scratch, work)
+            m[GAPS] += max(0.0, cost - self.mix_loss(scratch))
         for i in range(self.running()):
             losses[i] += costs[i]
-        self.settle(scratch)
+        self.settle(scratch, work)
 
 
 @_experts
@@ -162,55 +222,22 @@ class Means(NamedTuple):
     kinds: Any
     memory: Any
 
-    def mixed(self: Any, scratch: Any) -> Any:
-        """The mean of the predictions in `scratch`."""
-        mean, total = 0.0, 0.0
-        for kind in range(self.kinds.size):
-            if self.kinds[kind] > 0.0:
-                total += self.kinds[kind]
-                mean += self.kinds[kind] * self.mixed_kind(scratch, kind)
-        return mean / total
+    def mixed(self: Any, scratch: Any, work: Any) -> Any:
+        """The mean of the predictions in `scratch`; each kind's into `work`."""
+        p, shares, mean = scratch[PREDICTION], self.members[SHARES], 0.0
+        for kind in range(self.running() // self.begin(1)):
+            work[MIXED_YES, kind] = lane_sum(shares, p, self.begin(kind), self.begin(kind + 1))
+            mean += self.kinds[kind] * work[MIXED_YES, kind]
+        return mean
 
-    def mixed_kind(self: Any, scratch: Any, kind: Any) -> Any:
-        """The mean of one kind."""
-        shares, p = self.members[SHARES], scratch[PREDICTION]
-        mean, total = 0.0, 0.0
-        for i in range(self.begin(kind), self.begin(kind + 1)):
-            total += shares[i]
-            mean += shares[i] * p[i]
-        return mean / total
-
-    def charge(self: Any, cost: Any, weight: Any, scratch: Any) -> None:
+    def charge(self: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
         m, costs, losses = self.memory, self.members[COST], self.members[LOSSES]
         m[MIXED] += cost
         m[GAPS] += max(0.0, cost - self.mix_loss(scratch))
         m[ETA] = math.log(self.members.shape[1]) / m[GAPS] if m[GAPS] > 0.0 else math.inf
         for i in range(self.running()):
             losses[i] += costs[i]
-        self.settle(scratch)
-
-    def mix_loss(self: Any, scratch: Any) -> Any:
-        """−(1/η) ln Σ v e^{−η·cost}, which is the least cost of those with weight if η is infinite."""
-        shares, costs, eta, room = self.members[SHARES], self.members[COST], self.memory[ETA], scratch[STEP]
-        lowest, part, total = math.inf, 0.0, 0.0
-        for kind in range(self.kinds.size):
-            if self.kinds[kind] > 0.0:
-                for i in range(self.begin(kind), self.begin(kind + 1)):
-                    if shares[i] > 0.0:
-                        lowest = min(lowest, costs[i])
-        if not eta < math.inf:
-            return lowest
-        for i in range(self.running()):
-            room[i] = shares[i] * exp(-eta * (costs[i] - lowest))
-        for kind in range(self.kinds.size):
-            if self.kinds[kind] > 0.0:
-                here, share = 0.0, 0.0
-                for i in range(self.begin(kind), self.begin(kind + 1)):
-                    share += shares[i]
-                    here += room[i]
-                part += self.kinds[kind] * here / share
-                total += self.kinds[kind]
-        return lowest - math.log(part / total) / eta
+        self.settle(scratch, work)
 
 
 @values

@@ -7,13 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import LANES, parameter
+from rue._intrinsics import LANES, bits, from_bits
+from rue._jit import parameter
 from rue.arithmetic import exp, log
 from rue.domains import Reals
 from rue.errors import SettingsError
 from rue.learners.base import Learner
+from rue.learners.committee import committee
 from rue.learners.gradient import require_loss
-from rue.learners.mixing import COST, ETA, NO, PREDICTION, REACH, SCRATCH, SHARES, STEP, YES, ByChance, ByMean
+from rue.learners.mixing import (
+    COST,
+    ETA,
+    MIXED_NO,
+    MIXED_YES,
+    NO,
+    PREDICTION,
+    REACH,
+    SCRATCH,
+    SHARES,
+    STEP,
+    YES,
+    ByChance,
+    ByMean,
+)
 from rue.learners.points import T
 from rue.learners.pool import (
     ALONG,
@@ -34,7 +50,8 @@ from rue.learners.pool import (
     STATS,
     UNIT,
     USED,
-    Pool,
+    WORK,
+    PoolPoint,
 )
 from rue.losses import Logistic, Regularised, Square
 from rue.registry import make, register
@@ -73,7 +90,7 @@ class _Rule:
         """By how much a rate of 1 moves a prediction for a slope of 1 along a row of size 1."""
         raise NotImplementedError
 
-    def sense(self, point: Any, experts: Any, y: Any, weight: Any) -> None:
+    def sense(self, point: Any, y: Any, weight: Any) -> None:
         """The slope and the curvature at each kind's mixed prediction."""
         raise NotImplementedError
 
@@ -95,12 +112,12 @@ class _Rule:
         self.enter_costs(point, experts.running(), y, weight, cost)
         pace = self.see_label(m, y, weight)
         m[T] += 1.0
-        self.sense(point, experts, y, weight)
-        experts.charge(cost, weight, point.scratch)
+        self.sense(point, y, weight)
+        experts.charge(cost, weight, point.scratch, point.work)
         running = m[USED] >= 0.0
         point.measure(row)
         if running and m[USED] < 0.0:
-            for kind in range(DIAGONAL, KINDS):
+            for kind in range(KINDS - 1, DIAGONAL - 1, -1):
                 experts.retire(kind)
         if pace > 0.0:
             many, members = len(point.rates), experts.running()
@@ -129,22 +146,25 @@ class ChanceRule(_Rule):
     def see_label(self, m: Any, y: Any, weight: Any) -> Any:
         return 1.0
 
-    def sense(self, point: Any, experts: Any, y: Any, weight: Any) -> None:
+    def sense(self, point: Any, y: Any, weight: Any) -> None:
         for kind in range(KINDS):
-            yes, no = experts.mixed_kind(point.scratch, kind)
+            yes, no = point.work[MIXED_YES, kind], point.work[MIXED_NO, kind]
             point.work[SLOPE, kind] = weight * (-no if y > 0.0 else yes)
             point.work[CURVATURE, kind] = weight * yes * no
 
     def choose_steps(self, point: Any, members: Any, y: Any) -> None:
-        """Implicitly, as `Logistic.prox` does it, but all at once."""
+        """As `Logistic.prox` does it, but all at once, and in two rounds: to 3e-4 on average, 5 % at worst."""
         p, a, step = point.scratch[PREDICTION], point.scratch[REACH], point.scratch[STEP]
+        wrong = point.scratch[NO if y > 0.0 else YES]
         for i in range(members):
-            step[i] = min(a[i], max(0.0, -y * p[i]) + log(1.0 + a[i]))
-        for _ in range(4):
+            a[i] = max(a[i], 1e-200)
+            octaves = from_bits((bits(1.0 + a[i]) >> 52) + 0x4338000000000000) - (6755399441055744.0 + 1022.5)
+            step[i] = min(a[i] * wrong[i], max(0.0, -y * p[i]) + 0.34657359027997264 * octaves)
+        for _ in range(2):
             for i in range(members):
                 e = exp(y * p[i] + step[i])
-                s = 1.0 / (1.0 + e)
-                step[i] = max(0.0, step[i] - (step[i] - a[i] * s) / (1.0 + a[i] * s * (e * s)))
+                short = log(step[i] * (1.0 + e) / a[i])
+                step[i] *= 1.0 - min(0.9, short / (1.0 + step[i] * (e / (1.0 + e))))
         for i in range(members):
             step[i] *= -y
 
@@ -190,14 +210,14 @@ class MeanRule(_Rule):
             return 1.0, 1.0
         return 0.5 * math.sqrt(m[SLOPES] / m[HELD]), m[UNIT] * math.sqrt(m[SPREAD_OF_LABELS] / m[HELD])
 
-    def sense(self, point: Any, experts: Any, y: Any, weight: Any) -> None:
+    def sense(self, point: Any, y: Any, weight: Any) -> None:
         work, m, target = point.work, point.memory, self.loss.target(y)
         gauge, deviation = self.gauges(m)
         for kind in range(KINDS):
             work[SLOPE, kind] = 0.0
             work[CURVATURE, kind] = 0.0
             if gauge > 0.0:
-                q = m[CENTRE] + m[UNIT] * experts.mixed_kind(point.scratch, kind)
+                q = m[CENTRE] + m[UNIT] * work[MIXED_YES, kind]
                 away = q - target
                 if abs(away) < 0.01 * deviation:
                     away = 0.01 * deviation if away >= 0.0 else -0.01 * deviation
@@ -251,18 +271,18 @@ class Pooled:
             f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature"
         )
 
-    def start(self, size: int, first: Any = None) -> tuple[_Rule, Pool]:
+    def start(self, size: int, first: Any = None) -> tuple[_Rule, PoolPoint]:
         classes = self.loss.task == "classify"
         grid, matrix_grid = (np.geomspace(*ends, self.rates) for ends in (GRID, MATRIX_GRID))
         members = np.zeros((RATES + 1, KINDS * self.rates))
-        members[SHARES] = 1.0
+        members[SHARES] = 1.0 / self.rates
         members[RATES] = np.concatenate([grid] * DIAGONAL + [matrix_grid] * MATRICES)
         memory = np.zeros(POOL_MEMORY)
         memory[ETA] = math.inf
         if classes:
             memory[UNIT], memory[LOW], memory[HIGH] = 1.0, -self.loss.reach, self.loss.reach
         size = max(size, 1)
-        pool = Pool(
+        pool = PoolPoint(
             weights=np.zeros((size, DIAGONAL * self.rates), dtype=_precision(self.loss)),
             stats=np.zeros((size, STATS)),
             slots=np.zeros(size, dtype=np.int64),
@@ -271,7 +291,7 @@ class Pooled:
             kinds=np.full(KINDS, 1.0 / KINDS),
             memory=memory,
             scratch=np.zeros((SCRATCH, KINDS * self.rates)),
-            work=np.zeros((3, KINDS)),
+            work=np.zeros((WORK, KINDS)),
             room=np.zeros((1 + MATRICES, NARROW)),
             notes=np.zeros((NOTES, 4)),
             rates=(0,) * self.rates,
@@ -285,7 +305,12 @@ class Pooled:
 
 @register("learner", "mixture")
 def Mixture(
-    loss: Any = "logistic", *, budget: int | None = None, intercept: bool = True, d: int | None = None
+    loss: Any = "logistic",
+    *,
+    members: Any = None,
+    budget: int | None = None,
+    intercept: bool = True,
+    d: int | None = None,
 ) -> Learner:
     """The default learner: no learning rate to choose (B12).
 
@@ -293,11 +318,17 @@ def Mixture(
     logistic loss the total is at most ln K more than the best member's. Units of features do not matter, nor do units
     and shift of numeric labels. `budget` is the number of bytes a feature may take; fewer bytes, fewer rates.
 
+    `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
+
     >>> import rue
     >>> X, y = rue.census()
     >>> round(rue.learn(X, y, learner=rue.Mixture()).risk, 3)
     0.33
     """
+    if members is not None:
+        if budget is not None:
+            raise SettingsError("Mixture: a budget is for the members it chooses itself: give members or a budget.")
+        return committee(members, loss, intercept, d)
     loss, rates = make("loss", loss), 2 * LANES
     if budget is not None:
         if isinstance(budget, bool) or not isinstance(budget, int | np.integer):

@@ -31,6 +31,7 @@ __all__ = [
     "Scaled",
     "T",
     "padded",
+    "state_of",
 ]
 
 # Places in `memory`. T rounds learnt; MASS Σα of the rounds; LARGEST and GRADIENTS as in `steps.Seen`; SCALE s and
@@ -39,12 +40,21 @@ __all__ = [
 T, MASS, LARGEST, GRADIENTS, SCALE, SQUARE, TOTAL, SPREAD, PENALTY, RESIDUAL = range(10)
 MEMORY = 10
 
-WHOLE = frozenset({"memory", "matrices", "members", "kinds"})
+WHOLE = frozenset({"memory", "matrices", "members", "kinds", "lines", "line_sums", "centres", "inverses", "counts"})
 """Fields of points that are no row for each coordinate, but part of the state."""
-ROOM = frozenset({"c", "scratch", "work", "room", "notes"})
+ROOM = frozenset({"c", "scratch", "work", "room", "notes", "scores", "chances", "mixed", "along"})
 """Fields that are no state: the centre, and room to work in."""
 
 _0 = np.uint64(0)
+
+
+def state_of(point: Any, coordinates: int) -> dict[str, Any]:
+    """The arrays that are a point's state, without room that is not in use; those of member k are called `k.…`."""
+    named = [(name, field) for name, field in point._asdict().items() if isinstance(field, np.ndarray)]
+    found = {name: field if name in WHOLE else field[:coordinates] for name, field in named if name not in ROOM}
+    for k, member in enumerate(point.points() if hasattr(point, "points") else ()):
+        found |= {f"{k}.{name}": array for name, array in state_of(member, coordinates).items()}
+    return found
 
 
 def padded(array: Any, size: int) -> Any:

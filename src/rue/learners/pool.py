@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import LANES, collect_lanes, fetch, move_lanes, values
-from rue.learners.mixing import MIXING_MEMORY, PREDICTION, SHARES, STEP
+from rue._intrinsics import LANES, collect_lanes, fetch, move_lanes
+from rue._jit import values
+from rue.learners.mixing import LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP
 
 __all__ = [
     "ALONG",
@@ -47,7 +48,8 @@ __all__ = [
     "STATS",
     "UNIT",
     "USED",
-    "Pool",
+    "WORK",
+    "PoolPoint",
 ]
 
 DIAGONAL, MATRICES, KINDS, NARROW = 4, 2, 6, 64
@@ -62,8 +64,9 @@ NEAR = 0.001
 # then the sums of kinds 0 to 3.
 LARGEST, SQUARES, VISITS, FIRST, SUMS = range(5)
 STATS = SUMS + DIAGONAL
-# Rows of `work`, a column a kind: ⟨f, x⟩, and at its mixed prediction the slope and the curvature.
-ALONG, SLOPE, CURVATURE = range(3)
+# Rows of `work` after those of the mixing: ⟨f, x⟩, and at each kind's mixed prediction the slope and the curvature.
+ALONG, SLOPE, CURVATURE = range(LOWEST + 1, LOWEST + 4)
+WORK = LOWEST + 4
 # Rows of `room`.
 ROW, PRODUCT = range(2)
 # Places in `memory`: the labels' centre and unit; the range of predictions in that unit, and of the labels the mass,
@@ -77,7 +80,7 @@ _LINE = np.uint64(16)
 
 
 @values
-class Pool(NamedTuple):
+class PoolPoint(NamedTuple):
     """The state of a mixture."""
 
     weights: Any
@@ -115,7 +118,7 @@ class Pool(NamedTuple):
     def dot(self, row: Any) -> Any:
         """The mixture's prediction; the members' are left in `scratch`."""
         self.foretell(row)
-        return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch)
+        return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch, self.work)
 
     def foretell(self, row: Any) -> None:
         """Every member's prediction, in units of the labels, into `scratch`."""
@@ -334,7 +337,7 @@ class Pool(NamedTuple):
         kinds = np.maximum(self.kinds, 0.0)
         return kinds[kind] / kinds.sum() * shares / shares.sum()
 
-    def grown(self, domain: Any, size: int) -> Pool:
+    def grown(self, domain: Any, size: int) -> PoolPoint:
         grown = {}
         for name in ("weights", "stats", "slots"):
             old = getattr(self, name)

@@ -11,7 +11,7 @@ import numpy as np
 from rue.learners.base import Learner
 from rue.learners.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, ByChance
 from rue.learners.mixture import RATES, Pooled
-from rue.learners.pool import Pool
+from rue.learners.pool import PoolPoint
 
 __all__ = ["KIND_NAMES", "Course", "Member", "Standing", "next_mark", "standing"]
 
@@ -100,7 +100,7 @@ def standing(learner: Learner) -> Standing | None:
     return Standing(members, float(memory[MIXED]), float(price), algorithm.budget)
 
 
-def _weights(pool: Pool) -> Any:
+def _weights(pool: PoolPoint) -> Any:
     """The share of every member in the next prediction."""
     shares = pool.members[SHARES].reshape(pool.kinds.size, -1)
     kinds = np.maximum(pool.kinds, 0.0)
@@ -130,7 +130,7 @@ class Course:
     def look(self, learner: Learner) -> None:
         """Add how a mixture stands."""
         pool = learner._point
-        if not isinstance(pool, Pool) or (self.t and self.t[-1] == learner.t):
+        if not isinstance(pool, PoolPoint) or (self.t and self.t[-1] == learner.t):
             return
         losses = pool.members[LOSSES].copy()
         losses.reshape(pool.kinds.size, -1)[pool.kinds < 0.0] = math.nan

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError
+from rue.losses import PerceptronLoss
 from rue.regret.statement import Assumption, Bound
 from rue.streams import Block, Labels, blocks, floats
 
@@ -105,7 +106,7 @@ def stacked(parts: list[tuple[Block, Any]], intercept: bool, width: int) -> Any:
 def _read(X: Any, y: Any, intercept: bool) -> tuple[Any, Any]:
     parts = [(block, np.ones(len(block), dtype=bool)) for block in blocks(X, y)]
     width = max((block.width for block, _ in parts), default=0) + int(intercept)
-    signs = Labels.of(y, "classify").encode(y) if len(y) else np.empty(0)
+    signs = Labels.under(PerceptronLoss(), y).encode(y) if len(y) else np.empty(0)
     features = stacked(parts, intercept, width)
     if np.isnan(signs).any() or not np.isfinite(features.data if parts and parts[0][0].sparse else features).all():
         raise DataError("the Perceptron's bound needs labels of two classes and finite features.")

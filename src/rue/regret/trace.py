@@ -179,7 +179,7 @@ def trace(source: Learner | _Run, X: Any, y: Any = None, weights: Any = None) ->
     cursor, seen, skipped = np.zeros(2), 0, 0
     for block in blocks(X, y, weights):
         if labels is None:
-            labels = Labels.of(block.y if y is None else y, learner.loss.task)
+            labels = Labels.under(learner.loss, block.y if y is None else y)
         if run is None:
             labels = labels.extended(block.y)
         if block.y is None:

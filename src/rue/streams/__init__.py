@@ -3,5 +3,18 @@
 from rue.streams.base import Block, as_array, blocks, floats, one_sparse_row
 from rue.streams.labels import Labels
 from rue.streams.packaged import census
+from rue.streams.reading import Reading, Stream, read, read_like
 
-__all__ = ["Block", "Labels", "as_array", "blocks", "census", "floats", "one_sparse_row"]
+__all__ = [
+    "Block",
+    "Labels",
+    "Reading",
+    "Stream",
+    "as_array",
+    "blocks",
+    "census",
+    "floats",
+    "one_sparse_row",
+    "read",
+    "read_like",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.rows import DenseRows, SparseRows
 
-__all__ = ["Block", "as_array", "blocks", "floats", "one_sparse_row"]
+__all__ = ["Block", "as_array", "blocks", "floats", "is_readable", "one_sparse_row"]
 
 ROWS = 65_536
 """Rows in a block cut from an array: large enough to cost nothing, small enough that Ctrl-C is answered soon."""
@@ -98,6 +99,10 @@ class Block:
         offsets = np.ascontiguousarray(indptr - first, dtype=np.int64)
         return SparseRows(offsets, indices, values, np.uint64(self.width), shift)
 
+    def first(self, rows: int) -> Block:
+        """The first rows."""
+        return self if rows >= len(self) else self.part(0, rows)
+
     def in_order(self) -> Block:
         """The same rows with each row's features sorted by index; a repeated feature stays repeated."""
         if self._sorted:
@@ -115,7 +120,11 @@ class Block:
 
 
 def blocks(X: Any, y: Any = None, weights: Any = None) -> Iterator[Block]:
-    """Cut arrays into blocks; blocks, and iterables of blocks, are passed on as they are."""
+    """Cut arrays into blocks, read files and tables as `read` does; blocks, and iterables of them, are passed on."""
+    if is_readable(X):
+        from rue.streams.reading import read
+
+        X, y, weights = read(X, y, weights), None, None
     if (isinstance(X, Block) or _is_stream(X)) and (y is not None or weights is not None):
         raise DataError("blocks carry their labels and weights: do not give y or weights beside them.")
     if isinstance(X, Block):
@@ -139,6 +148,9 @@ def one_sparse_row(x: Any) -> tuple[Any, Any]:
 
 def _cut(block: Block) -> Iterator[Block]:
     for start in range(0, len(block), ROWS):
+        if start == 0 and len(block) <= ROWS:
+            yield block
+            return
         yield block.part(start, start + ROWS)
 
 
@@ -159,6 +171,13 @@ class _View:
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.indptr) - 1, self.width
+
+
+def is_readable(X: Any) -> bool:
+    """Whether it is a path, a table (pandas, polars, Arrow), or several of these: what `read` reads."""
+    if isinstance(X, list | tuple):
+        return bool(X) and all(map(is_readable, X))
+    return isinstance(X, str | os.PathLike) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
 
 
 def _is_stream(X: Any) -> bool:

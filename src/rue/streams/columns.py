@@ -161,8 +161,14 @@ def find_column(which: str | int, names: Sequence[str], role: str) -> str:
 
 def _listing(name: str, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1) or [found for found in names if found.lower() == name.lower()]
-    shown = ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
+    shown = ", ".join(map(_shown, names[:30])) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
     return (f"did you mean {close[0]!r}? " if close else "") + f"the columns are {shown}"
+
+
+def _shown(name: str) -> str:
+    """A name on one line, shortened to 40 characters."""
+    name = name if len(name) <= 40 else name[:39] + "…"
+    return name if name.isprintable() else repr(name)
 
 
 def kind_of(found: Any) -> str:

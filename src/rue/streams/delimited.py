@@ -16,6 +16,7 @@ from typing import Any
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
 from rue.streams.encoding import shortened
+from rue.streams.files import require_unpacked
 from rue.streams.scanning import Text, Unreadable
 from rue.streams.tables import Position
 
@@ -30,6 +31,8 @@ MISSING = [
 """What stands for a missing number."""
 WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8"}
 SNIFFED = 1 << 16
+_MARK = b"\xef\xbb\xbf"
+_SHAPE = re.compile(r"Expected (\d+) columns, got (\d+)")
 _WHERE = re.compile(r"In CSV column #(\d+): .*?conversion error to [^:]*: (?:invalid value '(.*)')?", re.DOTALL)
 
 
@@ -45,7 +48,7 @@ class Delimited(Text):
         _require_text(self.head)
         if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
             raise DataError(f"the separator must be a single character such as ',' or ';', not {separator!r}.")
-        mark = 3 if self.head.startswith(b"\xef\xbb\xbf") else 0
+        mark = len(_MARK) if self.head.startswith(_MARK) else 0
         text = self.head[mark : mark + SNIFFED].decode("utf-8", "replace")
         self.separator = separator or _sniff(text, not self.ended or len(self.head) > SNIFFED)
         rows = [row for row in itertools.islice(_rows(text, self.separator), 50) if row][:2]
@@ -77,9 +80,14 @@ class Delimited(Text):
         import pyarrow as pa
 
         data = data[: self.cut(data, self.ended)]
+        if not _is_text(data):
+            data = data.decode("utf-8", "replace").encode()
         if not data:
             return pa.schema([(name, pa.null()) for name in self.names])
-        found = self._read(data, None, self.names)[0].schema
+        try:
+            found = self._read(data, None, self.names)[0].schema
+        except Unreadable as error:
+            raise DataError(f"the first lines cannot be read as CSV: {error.why.rstrip('.')}.") from error
         types = {field.name: _read_as(field.type, _hexadecimal(data)) for field in found}
         while True:
             try:
@@ -119,15 +127,17 @@ class Delimited(Text):
         misshapen: list[tuple[int, str]] = []
 
         def note(row: Any) -> str:
-            fields = f"{row.actual_columns} field" + "s" * (row.actual_columns != 1)
-            misshapen.append((row.number - 1, f"{fields} instead of {row.expected_columns}"))
+            misshapen.append((row.number - 1, _misshapen(row.actual_columns, row.expected_columns)))
             return "skip"
 
         reading = reader.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self.names)
-        parsing = reader.ParseOptions(delimiter=self.separator, invalid_row_handler=note)
+        known = note if _is_text(data) else None  # pyarrow complains of its own about a row that is not UTF-8
+        parsing = reader.ParseOptions(delimiter=self.separator, invalid_row_handler=known)
         converting = reader.ConvertOptions(
             column_types=types, include_columns=wanted, null_values=MISSING, strings_can_be_null=False
         )
+        if data.startswith(_MARK):  # pyarrow would take one away, here in the middle of the file
+            data = _MARK + data
         try:
             return reader.read_csv(pa.BufferReader(data), reading, parsing, converting), misshapen
         except pa.ArrowInvalid as error:
@@ -136,7 +146,8 @@ class Delimited(Text):
     def _unreadable(self, error: str, types: Any) -> Unreadable:
         where = _WHERE.match(error)
         if where is None:
-            return Unreadable("", error.splitlines()[0][:100])
+            shape = _SHAPE.search(error)
+            return Unreadable("", _misshapen(int(shape[2]), shape[1]) if shape else error.splitlines()[0][:100])
         name = self.names[int(where[1])]
         kind = kind_of(types[name]) if types else ""
         value = "this" if where[2] is None else shortened(where[2])
@@ -170,6 +181,20 @@ class Delimited(Text):
         return error.column, error.why
 
 
+def _misshapen(found: int, wanted: Any) -> str:
+    return f"{found} field{'s' * (found != 1)} instead of {wanted}"
+
+
+def _is_text(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _hexadecimal(data: bytes) -> bool:
     """Whether there may be a 0x10, which pyarrow takes for a whole number, but not for a number with a fraction."""
     return (b"x" in data or b"X" in data) and (b"0x" in data or b"0X" in data)  # one letter is found much faster
@@ -199,6 +224,9 @@ def _require_text(head: bytes) -> None:
         raise DataError("the file is empty.")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError("the file is in UTF-16: convert it to UTF-8.")
+    require_unpacked(head)
+    if b"\0" in head[:SNIFFED]:
+        raise DataError("this is not text: say what it is with --format.")
     if b"\r" in head and b"\n" not in head:
         raise DataError("the lines end in a carriage return alone: convert them to end in a line feed.")
 

@@ -260,9 +260,13 @@ def _texts(name: str, column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         if column.dictionary.null_count:
             return _texts(name, column.dictionary_decode())
+        if pa.types.is_string_view(column.dictionary.type):
+            return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_string()))
         if kind_of(column.dictionary.type) == "category":
             return column
         return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
+    if pa.types.is_string_view(column.type):  # for which Arrow has hardly any functions
+        return column.cast(pa.large_string())
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string()).cast(pa.float64())
     return column if kind_of(column.type) == "category" else _without_nan(column).cast(pa.string())
@@ -284,8 +288,6 @@ def _plain(texts: Any) -> Any:
 
     if pa.types.is_null(texts.type):
         texts = texts.cast(pa.string())
-    elif pa.types.is_string_view(texts.type):
-        texts = texts.cast(pa.large_string())
     return texts.fill_null("") if texts.null_count else texts
 
 

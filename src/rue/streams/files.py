@@ -15,21 +15,24 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from rue.errors import DataError
-from rue.streams.chunk import Chunk
+from rue.errors import BadExample, DataError
+from rue.streams.chunk import BadRow, Chunk
 from rue.streams.lines import count_lines
 
 __all__ = [
     "FORMATS",
     "MIB",
+    "PIECE",
     "Job",
-    "Patient",
+    "Onward",
     "Piece",
     "Place",
     "Read",
+    "Recent",
     "Source",
     "Spot",
     "Until",
@@ -37,6 +40,7 @@ __all__ = [
     "format_of",
     "open_bytes",
     "read_ahead",
+    "require_unpacked",
     "skip",
     "text_pieces",
 ]
@@ -50,6 +54,8 @@ FORMATS = {
     "ipc": (".arrow", ".ipc", ".feather"),
 }
 PACKED = (".gz", ".bz2", ".xz", ".zst")
+
+_MARKS = {b"\x1f\x8b\x08": "gz", b"BZh91AY&SY": "bz2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
 PIECE = int(os.environ.get("RUE_PIECE", 2**22))
 """Bytes parsed at a time; tests make it small."""
@@ -86,26 +92,44 @@ class Read:
     before_line: Callable[[int], Spot]
     """The spot just before a line of the chunk, from which that line would be read again."""
 
+    def error(self, bad: BadRow) -> DataError:
+        """What to say about a row that is no example; of what has no name, by its number from 0."""
+        column = f", column {bad.column}" if bad.column else ""
+        if not self.name:
+            return BadExample(bad.line - 1, f"{bad.why.rstrip('.')}{column}.")
+        return DataError(f"{self.name}, line {bad.line}{column}: {bad.why.rstrip('.')}.")
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
     """One file, or `-` for standard input, and how to read it."""
 
-    path: str
+    path: Any
+    """Or a table in memory, whose format is `table`."""
     format: str
     packed: str = ""
 
     @property
+    def piped(self) -> bool:
+        return isinstance(self.path, str) and self.path == "-"
+
+    @property
     def name(self) -> str:
-        return "standard input" if self.path == "-" else self.path
+        if self.format == "table":
+            return "the table"
+        return "standard input" if self.piped else str(self.path)
 
 
-def format_of(path: str, told: str | None = None) -> Source:
+def format_of(path: Any, told: str | None = None) -> Source:
     """A path's format, by what was said or by its suffixes.
 
     >>> format_of("clicks.csv.gz")
     Source(path='clicks.csv.gz', format='csv', packed='.gz')
     """
+    if not isinstance(path, str):
+        return Source(path, "table")
+    if os.path.isdir(path):
+        raise DataError(f"{path} is a folder: name the files in it.")
     suffixes = [suffix.lower() for suffix in Path(path).suffixes] if path != "-" else []
     packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else ""
     if told is not None:
@@ -122,11 +146,9 @@ def format_of(path: str, told: str | None = None) -> Source:
 
 def open_bytes(source: Source) -> IO[bytes]:
     """The file's bytes, uncompressed."""
-    if source.path == "-":
+    if source.piped:
         return sys.stdin.buffer
     path = Path(source.path)
-    if path.is_dir():
-        raise DataError(f"{source.path} is a folder: name the files in it.")
     try:
         if source.packed == ".gz":
             return gzip.open(path, "rb")  # type: ignore[return-value]
@@ -143,6 +165,15 @@ def open_bytes(source: Source) -> IO[bytes]:
         raise DataError(f"there is no file {source.path}.") from None
     except OSError as error:
         raise DataError(f"{source.path} cannot be opened: {error.strerror or error}.") from None
+
+
+def require_unpacked(data: bytes) -> None:
+    """Refuse the beginning of a compressed file where text is wanted."""
+    for mark, packed in _MARKS.items():
+        if data.startswith(mark):
+            raise DataError(
+                f"the data are compressed ({packed}): let the file's name end in .{packed}, or unpack before the pipe."
+            )
 
 
 def digest(data: bytes) -> str:
@@ -176,6 +207,29 @@ class Piece:
         return Piece(self.data[:cut], self.first_line, end, line - 1, self.before)
 
 
+class Recent:
+    """The last MiB of text that was read, in the pieces it came in."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.parts, self.size = collections.deque([data]), len(data)
+
+    def add(self, data: bytes) -> None:
+        self.parts.append(data)
+        self.size += len(data)
+        while self.size - len(self.parts[0]) >= MIB:
+            self.size -= len(self.parts.popleft())
+
+    def followed_by(self, data: bytes) -> Callable[[], str]:
+        """What makes the digest of the last MiB, when asked for, of this and some more text."""
+        parts = (*self.parts, data)
+        return lambda: digest(b"".join(parts)[-MIB:])
+
+    def copy(self) -> Recent:
+        made = Recent()
+        made.parts, made.size = self.parts.copy(), self.size
+        return made
+
+
 def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: Until | None = None) -> Iterator[Piece]:
     """The lines of a file from a place on, a few MiB at a time; from a pipe as they come."""
     stop = stop or Until(threading.Event())
@@ -183,7 +237,7 @@ def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: Until | No
     recent: collections.deque[bytes] = collections.deque()
     kept, rest = 0, b""
     try:
-        if offset and source.path != "-":
+        if offset and not source.piped:
             skip(file, source, max(0, offset - MIB))
             recent.append(file.read(min(MIB, offset)))
             kept = len(recent[0])
@@ -195,6 +249,8 @@ def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: Until | No
             if cut == 0:
                 continue
             data, rest = rest[:cut], rest[cut:]
+            if offset == 0:
+                require_unpacked(data)
             lines = count_lines(data)
             offset, line = offset + len(data), line + lines
             yield Piece(data, line - lines + 1, offset, line, tuple(recent))
@@ -205,13 +261,13 @@ def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: Until | No
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise DataError(f"{source.name}: reading stops after byte {offset:,} of the text: {error}.") from None
     finally:
-        if source.path != "-":
+        if not source.piped:
             file.close()
 
 
 def skip(file: IO[bytes], source: Source, offset: int) -> None:
     """Go to a place: by seeking where the file is plain, by reading where it is not."""
-    if offset == 0 or source.path == "-":
+    if offset == 0 or source.piped:
         return
     if not source.packed:
         file.seek(offset)
@@ -226,7 +282,7 @@ def skip(file: IO[bytes], source: Source, offset: int) -> None:
 
 def _arrivals(file: IO[bytes], source: Source, stop: Until) -> Iterator[tuple[bytes, bool]]:
     """Bytes as they come, a piece at most, and whether they are the last; a pipe is not waited for beyond patience."""
-    if source.path != "-":
+    if not source.piped:
         while not stop.is_set():
             data = file.read(PIECE if source.packed else _whole_lines(file))
             yield data, not data
@@ -263,14 +319,11 @@ def _through_pipe(pipe: int, stop: Until) -> Iterator[tuple[bytes, bool]]:
             waiting, size = [], 0
 
 
-class Patient:
-    """A pipe whose `read` gives what has arrived, and waits only if that is nothing."""
+class Onward:
+    """A file that is only read on; of a pipe, `read` gives what has arrived, and waits only if that is nothing."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self.pipe = file.fileno()
-
-    def read(self, size: int) -> bytes:
-        return os.read(self.pipe, size)
+    def __init__(self, file: IO[bytes], piped: bool) -> None:
+        self.read: Callable[[int], bytes] = partial(os.read, file.fileno()) if piped else file.read
 
     def seekable(self) -> bool:
         return False

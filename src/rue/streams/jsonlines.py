@@ -15,11 +15,13 @@ from typing import Any
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
 from rue.streams.encoding import shortened
+from rue.streams.files import require_unpacked
 from rue.streams.scanning import Text, Unreadable
 from rue.streams.tables import Position
 
 __all__ = ["JsonLines"]
 
+_OTHER = re.compile(rb"(?:\A|\n)[ \t\r]*[^ \t\r\n{]")
 _TWO = re.compile(rb"\}[ \t\r]*\{")
 """Where a second object may begin in a line."""
 
@@ -33,6 +35,7 @@ class JsonLines(Text):
         super().__init__(file, block)
         while self.fill() and b"\n" not in self.head:
             pass
+        require_unpacked(self.head)
         if not self.head.strip():
             raise DataError("the file is empty.")
         if self.head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -51,6 +54,8 @@ class JsonLines(Text):
         raw = pa.schema([(field.name, field.type if _plain(field.type) else pa.string()) for field in schema])
         reading = reader.ReadOptions(use_threads=False, block_size=len(data) + 1)
         parsing = reader.ParseOptions(explicit_schema=raw, unexpected_field_behavior="ignore")
+        if not _only_objects(data):
+            raise Unreadable("", "not an object")
         try:
             if not data.isascii():
                 data.decode()  # pyarrow would let it pass
@@ -106,6 +111,12 @@ class JsonLines(Text):
                 shown = shortened(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:40]
                 return name, f"{shown} is not {_article(columns.kind(name))}"
         return None
+
+
+def _only_objects(data: bytes) -> bool:
+    """Whether each line begins an object: pyarrow takes null for an empty one, and crashes if it comes first."""
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    return (data.startswith(b"{") and data.count(b"\n{") + 1 == lines) or _OTHER.search(data) is None
 
 
 def _article(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""What the data calls its two classes, and the −1 and +1 that losses know (DESIGN 6.2)."""
+"""What the data calls its classes, and the numbers that losses know (DESIGN 6.2): −1 and +1, or 1, 2, 3, …"""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy as np
 from rue.errors import DataError
 from rue.streams.base import as_array
 
-__all__ = ["Labels"]
+__all__ = ["MOST_CLASSES", "Labels", "plain"]
+
+MOST_CLASSES = 4096
+"""More classes than this are no classes."""
 
 _BY_MEANING: list[tuple[Any, Any]] = [
     (-1.0, 1.0),
@@ -25,41 +28,57 @@ _BY_MEANING: list[tuple[Any, Any]] = [
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """A task and, for two classes, their names: `negative` stands for −1 and `positive` for +1.
+    """A task and the names of its classes: of two, `negative` stands for −1 and `positive` for +1.
 
-    A name that has not occurred yet is None, unless the other one tells it (yes and no, true and false).
+    A name that has not occurred yet is None, unless the other one tells it (yes and no, true and false). More than two
+    are `classes`, which stand for 1, 2, 3, … in the order of their first occurrence.
 
     >>> Labels.of(["ham", "spam", "ham"])
     Labels(task='classify', negative='ham', positive='spam')
     >>> Labels.of([0, 1, 1]).encode([0, 1])
     array([-1.,  1.])
+    >>> Labels.of(["red", "green", "red", "blue"]).encode(["blue", "red"])
+    array([3., 1.])
     """
 
     task: str
     negative: Any = None
     positive: Any = None
+    classes: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, y: Any, task: str = "auto") -> Labels:
-        """What these labels mean; `task` is `auto`, `classify` or `regress`."""
-        if y is None:
-            raise DataError("there are no labels: give y.")
-        if task not in ("auto", "classify", "regress"):
-            raise DataError(f"the task must be auto, classify or regress, not {task!r}.")
-        column = as_array(y, "labels")
-        if column.dtype.kind in "mMc":
-            raise DataError(f"the labels must be numbers, booleans or words, not {column.dtype}.")
-        numeric = column.dtype.kind in "iuf"
+        """What these labels mean; `task` is `auto`, `classify`, `multiclass` or `regress`.
+
+        To classify, more than two different labels make it `multiclass`.
+        """
+        if task not in ("auto", "classify", "multiclass", "regress"):
+            raise DataError(f"the task must be auto, classify, multiclass or regress, not {task!r}.")
+        column = _column(y)
         found = _distinct(column)
         if task == "auto":
+            numeric = column.dtype.kind in "iuf"
             two = numeric and (set(found) <= {0, 1} or set(found) <= {-1, 1})
             task = "classify" if two or not numeric else "regress"
-        return cls("regress") if task == "regress" else cls("classify", *_pair(found))
+        if task == "regress":
+            return cls("regress")
+        if task == "multiclass" or len(found) > 2:
+            return cls("multiclass").extended(column)
+        return cls("classify", *_pair(found))
+
+    @classmethod
+    def under(cls, loss: Any, y: Any) -> Labels:
+        """What these labels mean to a loss, whose task it is; one that classifies knows two classes."""
+        return cls("classify", *_pair(_distinct(_column(y)))) if loss.task == "classify" else cls.of(y, loss.task)
 
     def extended(self, y: Any) -> Labels:
-        """The same, with a class named that had not occurred before: the first block of a stream may hold one class."""
+        """The same, with classes named that had not occurred before."""
         if self.task == "regress" or y is None:
             return self
+        if self.task == "multiclass":
+            known = set(self.classes)
+            new = [label for label in _in_order(np.asarray(y)) if label not in known]
+            return dataclasses.replace(self, classes=(*self.classes, *new)[:MOST_CLASSES]) if new else self
         new = [label for label in _distinct(np.asarray(y)) if label not in (self.negative, self.positive)]
         if not new:
             return self
@@ -70,13 +89,20 @@ class Labels:
         return self
 
     def encode(self, y: Any) -> Any:
-        """Labels as the loss takes them: −1 and +1, or the numbers themselves; NaN for one that is neither class."""
+        """Labels as the loss takes them: numbers of classes, or the numbers themselves; NaN for one that is none."""
         column = np.asarray(y)
         if self.task == "regress":
             try:
                 return column.astype(np.float64)
             except (TypeError, ValueError) as error:
-                raise DataError(f"the labels of a regression must be numbers, not {column.dtype}.") from error
+                words = f"words such as {column[0]!s:.40}" if column.dtype.kind == "U" else str(column.dtype)
+                raise DataError(f"the labels of a regression must be numbers, not {words}.") from error
+        if self.task == "multiclass":
+            numbers = {name: 1.0 + i for i, name in enumerate(self.classes)}
+            if column.dtype.kind == "O":
+                return np.array([numbers.get(label, np.nan) for label in column.tolist()], dtype=np.float64)
+            found, places = np.unique(column, return_inverse=True)
+            return np.array([numbers.get(label, np.nan) for label in found.tolist()])[places.reshape(-1)]
         signs = np.full(column.shape, np.nan)
         for name, sign in ((self.negative, -1.0), (self.positive, 1.0)):
             if name is not None:
@@ -84,12 +110,41 @@ class Labels:
         return signs
 
     def complaint(self, label: Any) -> str:
-        """What to say about a label that is neither class."""
-        shown = label.item() if isinstance(label, np.generic) else label
+        """What to say about a label that is none of the classes."""
+        shown = plain(label.item() if isinstance(label, np.generic) else label)
+        negative, positive = plain(self.negative), plain(self.positive)
+        if self.task == "multiclass":
+            many = f": there are {MOST_CLASSES:,} already, and numbers to predict need a regression loss"
+            return f"the label {shown!r} is no class{many * (len(self.classes) == MOST_CLASSES)}."
         return (
-            f"the label {shown!r} is neither {self.negative!r} nor {self.positive!r}: rue learns two classes so far; "
-            "for numbers to predict, choose a regression loss such as loss='square'."
+            f"the label {shown!r} is neither {negative!r} nor {positive!r}: for more than two classes say "
+            "task='multiclass' (--task multiclass) and no other learner; for numbers to predict, choose a regression "
+            "loss such as loss='square'."
         )
+
+
+def plain(label: Any) -> Any:
+    """A class as a person would write it: 1 for 1.0."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def _column(y: Any) -> Any:
+    if y is None:
+        raise DataError("there are no labels: give y.")
+    column = as_array(y, "labels")
+    if column.dtype.kind in "mMc":
+        raise DataError(f"the labels must be numbers, booleans or words, not {column.dtype}.")
+    return column
+
+
+def _in_order(column: Any) -> list[Any]:
+    """All the labels that occur, in the order of their first occurrence, whole numbers as such."""
+    if column.dtype.kind == "O":
+        found = _distinct(column)
+    else:
+        labels, places = np.unique(column, return_index=True)
+        found = [label for label in labels[np.argsort(places)].tolist() if label == label]
+    return list(map(plain, found))
 
 
 def _distinct(column: Any) -> list[Any]:
@@ -116,10 +171,10 @@ def _pair(found: list[Any]) -> tuple[Any, Any]:
         if set(meant) <= {negative, positive} or ({negative, positive} <= set(meant) and isinstance(negative, float)):
             return meant.get(negative, _like(found, negative)), meant.get(positive, _like(found, positive))
     if len(found) > 2:
-        shown = ", ".join(map(repr, found[:4])) + (", …" if len(found) > 4 else "")
+        shown = ", ".join(repr(plain(label)) for label in found[:4]) + (", …" if len(found) > 4 else "")
         raise DataError(
-            f"there are more than two classes ({shown}): rue learns two classes so far; for numbers to predict, "
-            "choose a regression loss such as loss='square'."
+            f"there are more than two classes ({shown}): leave the learner and the loss out for the one that learns "
+            "them; for numbers to predict, choose a regression loss such as loss='square'."
         )
     return found[0], found[1] if len(found) == 2 else None
 

@@ -256,5 +256,16 @@ class Text(abc.ABC):
                 for place, why in misshapen:
                     keep[lo + place] = False
                     bad.append(BadRow(0, int(lines[lo + place]), "", why))
-        table = pa.concat_tables(tables) if tables else self.read(b"", columns)[0]
+        table = pa.concat_tables(_alike(tables)) if tables else self.read(b"", columns)[0]
         return table, lines[keep], bad
+
+
+def _alike(tables: list[Any]) -> list[Any]:
+    """Tables with the same types: whole numbers become floats where another table has those."""
+    import pyarrow as pa
+
+    fields = []
+    for place, field in enumerate(tables[0].schema):
+        kinds = {table.schema.field(place).type for table in tables}
+        fields.append(field if len(kinds) == 1 else pa.field(field.name, pa.float64()))
+    return [table.cast(pa.schema(fields), safe=False) for table in tables]

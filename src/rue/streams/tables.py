@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from rue.errors import DataError
 from rue.streams.chunk import Chunk
 from rue.streams.columns import Columns
 from rue.streams.encoding import encode
+from rue.streams.files import MIB, PIECE, digest
 from rue.streams.names import Names
 
 __all__ = ["FORMATS", "Batches", "Piece", "Position", "Table", "open_table"]
@@ -29,7 +30,8 @@ __all__ = ["FORMATS", "Batches", "Piece", "Position", "Table", "open_table"]
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
 VALUES = 1 << 22
 """Values in a batch at most, so that wide tables are read in fewer rows at a time."""
-ROWS = 65_536
+ROWS = PIECE // 64
+"""Rows in a batch at most; with the usual size of a piece, 65,536."""
 
 
 class Position(NamedTuple):
@@ -47,6 +49,8 @@ class Piece:
     """Bytes of whole lines, or a record batch."""
     start: Position
     end: Position
+    whole: Any = None
+    """The record batch of the file that it is a part of."""
 
 
 class Table(Protocol):
@@ -66,7 +70,13 @@ class Table(Protocol):
         ...
 
 
-def open_table(source: Any, format: str | None = None, *, separator: str | None = None, block: int = 1 << 22) -> Table:  # noqa: A002
+def open_table(
+    source: Any,
+    format: str | None = None,  # noqa: A002
+    *,
+    separator: str | None = None,
+    block: int = PIECE,
+) -> Table:
     """A table from a path, a binary file object, or a frame: pyarrow, pandas, polars, or any other Arrow stream.
 
     `format` is csv, jsonl, parquet or arrow (IPC, file or stream), by the suffix if not given. Text is read `block`
@@ -110,8 +120,8 @@ def _opened(source: Any) -> Any:
 class Batches:
     """A table that Arrow reads: `read(row)` gives record batches from about that row on, each with its first row."""
 
-    def __init__(self, schema: Any, read: Any) -> None:
-        self.schema, self.read = schema, read
+    def __init__(self, schema: Any, read: Any, tail: Callable[[int], str] | None = None) -> None:
+        self.schema, self.read, self._tail = schema, read, tail
         self.rows = max(1024, min(ROWS, VALUES // max(1, len(schema))))
 
     def pieces(self, start: Position | None = None) -> Iterator[Piece]:
@@ -124,10 +134,21 @@ class Batches:
                 while skip < batch.num_rows:
                     part = batch.slice(skip, self.rows)
                     row = first + skip + part.num_rows
-                    yield Piece(part, Position(first + skip, first + skip), Position(row, row))
+                    yield Piece(part, Position(first + skip, first + skip), Position(row, row), batch)
                     skip += part.num_rows
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"reading failed after row {row}: {_words(error)}.") from error
+
+    def tail(self, row: int, batch: Any = None) -> str:
+        """A digest of what comes before a row: of the end of the batch with the row before it, unless told better."""
+        if row == 0 or self._tail is not None:
+            return "" if self._tail is None or row == 0 else self._tail(row)
+        if batch is not None:
+            return _digest(batch)
+        for first, found in self.read(0, self.rows):
+            if first + found.num_rows >= row:
+                return _digest(found)
+        return "shorter"
 
     def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | bool = False) -> Chunk:
         lines = np.arange(piece.start.line + 1, piece.end.line + 1, dtype=np.int64)
@@ -152,7 +173,22 @@ def _parquet(source: Any) -> Batches:
             yield first, batch
             first += batch.num_rows
 
-    return Batches(file.schema_arrow, read)
+    def tail(row: int) -> str:
+        """Of the file up to the end of the row group that holds the row before."""
+        last = first = 0
+        while last < file.num_row_groups and first < row:
+            first += file.metadata.row_group(last).num_rows
+            last += 1
+        if first < row:
+            return "shorter"
+        group = file.metadata.row_group(last - 1)
+        chunks = [group.column(j) for j in range(group.num_columns)]
+        end = max(chunk.data_page_offset + chunk.total_compressed_size for chunk in chunks)
+        with open(source, "rb") as opened:
+            opened.seek(max(0, end - MIB))
+            return digest(opened.read(min(MIB, end)))
+
+    return Batches(file.schema_arrow, read, None if hasattr(source, "read") else tail)
 
 
 def _ipc(source: Any) -> Batches:
@@ -160,26 +196,56 @@ def _ipc(source: Any) -> Batches:
 
     try:
         opened = source if hasattr(source, "read") else pa.memory_map(os.fspath(source))
-        whole = opened.seekable() and opened.read(6) == b"ARROW1"
-        if opened.seekable():
-            opened.seek(0)
+        if not opened.seekable():
+            return _once(pa.ipc.open_stream(_Forward(opened)))
+        whole = opened.read(6) == b"ARROW1"
+        opened.seek(0)
         reader = pa.ipc.open_file(opened) if whole else pa.ipc.open_stream(opened)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{_name(source)} cannot be read as Arrow IPC: {_words(error)}.") from error
-    if not whole and opened.seekable():
+    if not whole:
 
         def again(row: int, rows: int) -> Iterator[tuple[int, Any]]:
             opened.seek(0)
             return _numbered(pa.ipc.open_stream(opened))
 
         return Batches(reader.schema, again)
-    if not whole:
-        return _once(reader)
 
     def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
         return _numbered(reader.get_batch(place) for place in range(reader.num_record_batches))
 
     return Batches(reader.schema, read)
+
+
+class _Forward:
+    """A file that can only be read on, as Arrow wants it: as many bytes as asked for, unless it ends.
+
+    A file of Arrow is a stream between two marks, so without the first it can be read as one.
+    """
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.head = file, b""
+        start = self.read(8)
+        self.head = b"" if start.startswith(b"ARROW1") else start
+
+    def read(self, size: int) -> bytes:
+        parts, self.head = [self.head[:size]], self.head[size:]
+        left = size - len(parts[0])
+        while left and (more := self.file.read(left)):
+            parts.append(more)
+            left -= len(more)
+        return b"".join(parts)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
 
 
 def _frame(source: Any) -> Batches:
@@ -194,10 +260,15 @@ def _frame(source: Any) -> Batches:
             source = pa.Table.from_pandas(source, preserve_index=False)
         if not hasattr(source, "__arrow_c_stream__"):
             raise DataError(f"a table is a path, a file or a frame with an Arrow stream, not {type(source).__name__}.")
-        schema = pa.RecordBatchReader.from_stream(source).schema
-    except (pa.ArrowException, TypeError) as error:
+        readers = [pa.RecordBatchReader.from_stream(source)]
+        schema = readers[0].schema
+    except (pa.ArrowException, AttributeError, TypeError) as error:
         raise DataError(f"the frame cannot be read as an Arrow table: {_words(error)}.") from error
-    return Batches(schema, lambda row, rows: _numbered(pa.RecordBatchReader.from_stream(source)))
+
+    def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
+        return _numbered(readers.pop() if readers else pa.RecordBatchReader.from_stream(source))
+
+    return Batches(schema, read)
 
 
 def _once(reader: Any) -> Batches:
@@ -217,6 +288,17 @@ def _numbered(batches: Any) -> Iterator[tuple[int, Any]]:
     for batch in batches:
         yield first, batch
         first += batch.num_rows
+
+
+def _digest(batch: Any) -> str:
+    """Of the last MiB of a batch's buffers."""
+    parts, room = [], MIB
+    for column in reversed(batch.columns):
+        for buffer in reversed(column.buffers()):
+            if buffer is not None and room:
+                parts.append(memoryview(buffer)[-room:])
+                room -= len(parts[-1])
+    return digest(b"".join(parts))
 
 
 def _name(source: Any) -> str:

@@ -11,8 +11,9 @@ from rue.audit import audit as audited
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.progress import Progress
-from rue.cli.running import INTERRUPTED, Running, run_of
+from rue.cli.running import INTERRUPTED, Running
 from rue.errors import DataError
+from rue.learning import Kept
 from rue.passes import Pass
 from rue.report import page, report, write_report
 from rue.streams import Block
@@ -53,15 +54,20 @@ def audit(
     task = decided if decided != "auto" else task
     going = Pass(made, task=task, bad=bad, intercept=not no_intercept, budget=budget)
     stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
-    kept: list[tuple[Block, Any]] = []
-    running = Running(stream, going, Progress(quiet, radius), record=lambda block, made: kept.append((block, made)))
+    blocks: list[Block] = []
+    kept = Kept()
+
+    def record(block: Block, made: Any) -> None:
+        blocks.append(block)
+        kept.add(going, block, made)
+
+    running = Running(stream, going, Progress(quiet, radius), record=record)
     why = running.run()
     if why:
         raise DataError("stopped before the end: an audit needs the whole stream." if why == INTERRUPTED else why)
     if not going.examples:
         raise DataError("there are no examples to learn.")
-    run = run_of(going, kept)
-    found = audited(run, [block for block, _ in kept], radius=radius)
+    found = audited(kept.run(going, stream), blocks, radius=radius)
     said = report(going, radius=radius, audit=found, read=running.reading, total=time.monotonic() - started)
     write_report(said, report_path)
     typer.echo(page(said))

@@ -65,14 +65,14 @@ def certify(
     for read in stream.reads():
         chunk = read.chunk
         if chunk.bad and bad == "stop":
-            raise DataError(f"{read.name}, line {chunk.bad[0].line}: {chunk.bad[0].why}.")
+            raise read.error(chunk.bad[0])
         skipped += len(chunk.bad)
         block = chunk.block
         if not len(block):
             continue
         if block.y is None:
             raise DataError(f"{read.name} has no labels: nothing can be scored.")
-        labels = (labels or Labels.of(block.y, made.task)).extended(block.y)
+        labels = (labels or Labels.under(made, block.y)).extended(block.y)
         part = p[before : before + len(block)]
         if part.size != len(block):
             raise DataError(f"{predictions} has {p.size:,} predictions, but there are more examples.")

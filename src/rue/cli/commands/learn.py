@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,18 +16,20 @@ from rue.baselines import Baselines
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.progress import Progress
-from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running, run_of
+from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running, require_writable
+from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.mixture import Pooled
+from rue.learning import Kept
 from rue.model_file import history_entry, load_model
 from rue.passes import Pass
 from rue.report import page, report, write_report
-from rue.streams import Block
+from rue.sheets import saveable
 from rue.streams.data import Data
 from rue.streams.files import Place, Spot
 
-__all__ = ["learn", "require_task", "require_writable"]
+__all__ = ["learn", "require_task"]
 
 
 @app.command(
@@ -73,10 +77,22 @@ def learn(
     started = time.monotonic()
     require_task(task)
     require_writable(model, predictions, report_path, plot, checkpoint)
+    if plot is not None:
+        saveable(plot)
+    if radius is not None:
+        Ball(radius)
     often = Every.read(every)
     if resume is not None:
-        chosen: dict[str, Any] = {"--learner": learner, "--loss": loss, "--domain": domain, "--step": step}
-        chosen |= {"--budget": budget, "--target": target}
+        chosen: dict[str, Any] = {
+            "--learner": learner,
+            "--loss": loss,
+            "--domain": domain,
+            "--step": step,
+            "--target": target,
+        }
+        chosen |= {"--weight": weight, "--drop": drop or None, "--category": category or None}
+        chosen |= {"--task": None if task == "auto" else task, "--bits": None if bits == 20 else str(bits)}
+        chosen |= {"--no-intercept": "" if no_intercept else None, "--budget": budget}
         going, stream, at, history = _resumed(resume, data, chosen, told, bad, separator)
         spot, number, kept, passes = _position(at, passes)
     else:
@@ -92,22 +108,24 @@ def learn(
         stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
         spot, number, kept, history = START, 1, None, []
     before = going.examples
-    rows: list[tuple[Block, Any]] = []
+    rows = Kept()
     writer = None if predictions is None else Predictions(predictions, kept)
     running = Running(
         stream, going, Progress(quiet, radius), passes or 1, writer, model, checkpoint, often, history, number, spot
     )
     if plot is not None:
-        running.record = lambda block, made: rows.append((block, made))
+        running.record = lambda block, made: rows.add(going, block, made)
     why = running.run()
     history.append(history_entry(going.examples - before, data))
-    _finish(running, why, model, checkpoint)
+    why = _finish(running, why, model, checkpoint)
     said = report(going, radius=radius, read=running.reading, total=time.monotonic() - started)
     write_report(said, report_path)
     if plot is not None and going.examples:
-        run_of(going, rows).plot(path=plot)
+        rows.run(going, stream).plot(path=plot)
     interrupted = why == INTERRUPTED
-    typer.echo(page(said, "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""))
+    if going.examples or interrupted:
+        stopped = "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""
+        typer.echo(page(said, stopped, shutil.get_terminal_size((110, 24)).columns))
     if why and not interrupted:
         raise DataError(why)
     return 130 if interrupted else 0
@@ -128,42 +146,44 @@ def _witnesses(learner: Learner | None, radius: float | None) -> dict[str, Any]:
 
 def require_task(task: str) -> None:
     """Refuse a task that is none."""
-    if task not in ("auto", "classify", "regress"):
-        raise SettingsError(f"--task is auto, classify or regress, not {task!r}.")
+    if task not in ("auto", "classify", "multiclass", "regress"):
+        raise SettingsError(f"--task is auto, classify, multiclass or regress, not {task!r}.")
 
 
-def require_writable(*paths: str | None) -> None:
-    """A folder that does not exist is told before hours of learning, not after."""
-    for path in paths:
-        if path is not None and not Path(path).absolute().parent.is_dir():
-            raise DataError(f"{path} cannot be written: there is no folder {Path(path).parent}.")
-
-
-def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> None:
-    """Save what was asked for."""
-    learnt = running.going.evidence is not None
-    for path, finished in ((model, not why), (checkpoint, False)):
-        if path is not None and learnt:
-            running.save(path, finished)
-        elif path is not None and not why:
-            raise DataError("there are no examples to learn.")
-    if running.predictions is not None:
-        if checkpoint is not None and why:
-            running.predictions.length()
-        else:
-            running.predictions.finish()
-    if not learnt and not why:
-        raise DataError("there are no examples to learn.")
+def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> str:
+    """Save all that was asked for; what is wrong first, or ""."""
+    if running.going.evidence is None:
+        data = ", ".join(source.name for source in running.data.sources)
+        why = why or f"there are no examples to learn in {data}."
+        model = checkpoint = None
+    steps: list[Callable[[], None]] = [
+        partial(running.save, path, done) for path, done in ((model, not why), (checkpoint, False)) if path
+    ]
+    if running.predictions is not None and not running.predictions.broken:
+        kept = checkpoint is not None and why
+        steps.append(running.predictions.flush if kept else running.predictions.finish)
+    for step in steps:
+        try:
+            step()
+        except DataError as error:
+            why = str(error) if why in ("", INTERRUPTED) else why
+    return why
 
 
 def _resumed(
     path: str, paths: list[str], chosen: dict[str, Any], told: str | None, bad: str, separator: str | None
 ) -> tuple[Pass, Data, dict[str, Any] | None, list[dict[str, Any]]]:
     """A pass that goes on where a model or a checkpoint stopped."""
-    for name, value in chosen.items():
-        if value is not None:
-            raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")
     found = load_model(path)
+    columns = found.features.get("columns") or {}
+    same = {
+        "--target": columns.get("target"),
+        "--weight": columns.get("weight"),
+        "--bits": str(columns.get("bits", 20)),
+    }
+    for name, value in chosen.items():
+        if value is not None and value != same.get(name):
+            raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")
     if found.evidence is None or found.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     going = Pass(found.learner, bad=bad)

@@ -10,13 +10,15 @@ import typer
 
 from rue.cli import options as o
 from rue.cli.app import app
-from rue.cli.running import Predictions
-from rue.errors import DataError, SettingsError
+from rue.cli.running import Predictions, require_writable
+from rue.errors import SettingsError
+from rue.learners import ClassLearner
 from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
 from rue.model_file import Model, load_model
 from rue.regret.evidence import open_evidence
 from rue.streams import Block
 from rue.streams.data import Data
+from rue.streams.labels import plain
 
 __all__ = ["predict"]
 
@@ -39,19 +41,20 @@ def predict(
     """
     if reading not in ("score", "probability", "label"):
         raise SettingsError(f"--as is score, probability or label, not {reading!r}.")
+    require_writable(out)
     found = load_model(model)
     learner = found.learner
     average = bool(learner.algorithm.averaging)
     stream = Data.like(found.features, tuple(data), told, separator)
     book = open_evidence(learner.loss)
-    writer: Any = sys.stdout if out is None else Predictions(out)
-    if out is None:
-        print("prediction")
-    skipped = 0
+    table = learner.loss.task == "multiclass" and reading != "label"
+    columns = _heads(found) if table else "prediction"
+    writer: Any = sys.stdout if out is None else Predictions(out, columns=columns)
+    skipped, before = 0, f"{columns}\n"
     for read in stream.reads(labelled=False):
         chunk = read.chunk
         if chunk.bad and bad == "stop":
-            raise DataError(f"{read.name}, line {chunk.bad[0].line}: {chunk.bad[0].why}.")
+            raise read.error(chunk.bad[0])
         skipped += len(chunk.bad)
         if not len(chunk.block):
             continue
@@ -59,17 +62,20 @@ def predict(
         _score(found, book, chunk.block, p)
         shown = _read_as(found, p, reading)
         if out is None:
-            print("\n".join(map(str, shown)))
-        elif reading == "label":
-            writer.file.write("\n".join(map(str, shown)) + "\n")
+            print(before + "\n".join(map(str, shown)))
+            before = ""
+        elif reading == "label" or table:
+            writer.write_lines(map(str, shown))
         else:
             writer.write(np.asarray(shown))
     if out is not None:
         writer.finish()
+    else:
+        print(before, end="")
     sums = book.ledger.sums
     if sums[EXAMPLES]:
         wrong = f", {int(sums[MISTAKES]):,} mistakes ({sums[MISTAKES] / sums[EXAMPLES]:.2%})"
-        wrong = wrong if found.labels is not None and found.labels.task == "classify" else ""
+        wrong = wrong if found.labels is not None and found.labels.task != "regress" else ""
         said = f"{int(sums[EXAMPLES]):,} labelled examples: mean loss {sums[LOSS] / sums[WEIGHT]:.6g}{wrong}"
         print(said, file=sys.stderr)
     if skipped:
@@ -82,6 +88,8 @@ def _score(found: Model, book: Any, block: Block, p: Any) -> None:
     if block.y is None or found.labels is None:
         return
     y = np.asarray(found.labels.encode(block.y), dtype=np.float64)
+    if found.labels.task == "multiclass":
+        y, p = _as_scores(block.y, y, p)
     known = np.array([bool(found.learner.loss.accepts(label)) for label in y.tolist()]) & np.isfinite(p)
     loss, weights = found.learner.loss, block.column_of_weights()
     sums = book.ledger.sums
@@ -93,14 +101,43 @@ def _score(found: Model, book: Any, block: Block, p: Any) -> None:
         sums[MISTAKES] += float(y[i] * p[i] <= 0.0)
 
 
+def _as_scores(said: Any, y: Any, p: Any) -> tuple[Any, Any]:
+    """The probability of each row's class, negative where another has as much; a class never seen has the reserve."""
+    unseen = np.isnan(y) | (y >= p.shape[1])
+    missing = np.array([label is None or label != label or label == "" for label in np.asarray(said).tolist()])
+    place = np.where(unseen, 0, y).astype(np.int64)
+    own = p[np.arange(y.size), place]
+    others = np.delete(p, 0, axis=1)
+    others[~unseen, place[~unseen] - 1] = -1.0
+    wrong = unseen | (others.max(axis=1, initial=-1.0) >= own)
+    return np.where(missing, np.nan, np.where(unseen, 1.0, y)), np.where(wrong, -own, own)
+
+
+def _heads(found: Model) -> str:
+    """The columns of probabilities: one for each class."""
+    import csv
+    import io
+
+    assert isinstance(found.learner, ClassLearner)
+    names = found.labels.classes[: found.learner.classes] if found.labels is not None else ()
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(names)
+    return row.getvalue()
+
+
 def _read_as(found: Model, p: Any, reading: str) -> list[Any]:
+    labels = found.labels
+    if labels is not None and labels.task == "multiclass":
+        if reading == "label":
+            return [labels.classes[c] for c in p[:, 1:].argmax(axis=1)]
+        return [",".join(map(repr, row)) for row in p[:, 1:].tolist()]
     if reading == "score":
         return list(map(float, p))
-    labels = found.labels
     if labels is None or labels.task != "classify":
         raise SettingsError(f"--as {reading} is for classes: this model predicts numbers.")
     if reading == "label":
-        return [labels.positive if value > 0.0 else labels.negative for value in p]
+        words = plain(labels.negative), plain(labels.positive)
+        return [words[int(value > 0.0)] for value in p]
     from rue.losses import Logistic
 
     if not isinstance(found.learner.loss, Logistic):

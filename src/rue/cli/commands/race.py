@@ -11,8 +11,8 @@ import typer
 
 from rue.cli import options as o
 from rue.cli.app import app
-from rue.cli.commands.learn import require_task, require_writable
-from rue.cli.running import Interruptible
+from rue.cli.commands.learn import require_task
+from rue.cli.running import Interruptible, require_writable
 from rue.errors import BadExample, DataError
 from rue.race import Racing
 from rue.report import write_report

@@ -1,0 +1,160 @@
+"""What Numba has no word for: fetching ahead, the bits of a number, and four numbers at a time.
+
+Each is a plain function, which runs where nothing is compiled, with an instruction or two for compiled code beside it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+__all__ = ["LANES", "bits", "collect_lanes", "fetch", "from_bits", "move_lanes"]
+
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}  # as kernels are compiled
+
+
+def fetch(array: Any, k: Any) -> None:
+    """Ask the processor to bring array[k] into its cache: nothing depends on it, and k may lie outside the array."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba carries no types
+def _prefetch(_: Any, array: Any, k: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        wanted = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
+        instruction = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0")
+        reading, keep, of_data = (ir.Constant(whole, flag) for flag in (0, 3, 1))
+        builder.call(instruction, [builder.bitcast(builder.gep(data, [args[1]]), byte), reading, keep, of_data])
+        return context.get_dummy_value()
+
+    return numba.types.void(array, k), generate
+
+
+@overload(fetch, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+def _fetch(array: Any, k: Any) -> Any:
+    def implementation(array: Any, k: Any) -> Any:
+        return _prefetch(array, k)
+
+    return implementation
+
+
+def bits(x: float) -> int:
+    """The 64 bits of a float, as a whole number."""
+    found: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    return found
+
+
+def from_bits(n: int) -> float:
+    """The float that has these bits; more than 64 are cut off on the left."""
+    n &= 2**64 - 1
+    return np.float64(struct.unpack("<d", struct.pack("<Q", n))[0])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits(_: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return numba.types.int64(numba.types.float64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _from_bits(_: Any, n: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return numba.types.float64(numba.types.int64), generate
+
+
+@overload(bits, strict=False, jit_options={**_OPTIONS, "forceinline": True})  # type: ignore[untyped-decorator]
+def _bits_of(x: Any) -> Any:
+    return lambda x: _bits(x)
+
+
+@overload(from_bits, strict=False, jit_options={**_OPTIONS, "forceinline": True})  # type: ignore[untyped-decorator]
+def _float_of(n: Any) -> Any:
+    return lambda n: _from_bits(n)
+
+
+LANES = 4
+"""How many numbers `collect_lanes` and `move_lanes` work on at once."""
+
+
+def collect_lanes(sums: Any, at: Any, table: Any, place: Any, x: Any) -> None:
+    """sums[at + i] += x·table[place + i] for i < LANES, `table` (contiguous, float32 or 64) counted as if it were flat.
+
+    In vector instructions, which Numba's loops become only where it can prove that the arrays are not one.
+    """
+    flat = table.reshape(-1)
+    for i in range(LANES):
+        sums[int(at) + i] += np.float64(flat[int(place) + i]) * x
+
+
+def move_lanes(table: Any, place: Any, steps: Any, at: Any, f: Any) -> None:
+    """table[place + i] −= f·steps[at + i] for i < LANES, rounded to what the table holds."""
+    flat = table.reshape(-1)
+    for i in range(LANES):
+        flat[int(place) + i] = np.float64(flat[int(place) + i]) - steps[int(at) + i] * f
+
+
+def _lanes(context: Any, builder: Any, kind: Any, array: Any, k: Any) -> Any:
+    """A pointer to LANES numbers of an array."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [k]), ir.VectorType(data.type.pointee, LANES).as_pointer())
+
+
+def _all_lanes(builder: Any, x: Any) -> Any:
+    """A vector with x in each lane."""
+    whole = ir.IntType(32)
+    one = builder.insert_element(ir.Constant(ir.VectorType(x.type, LANES), ir.Undefined), x, ir.Constant(whole, 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(whole, LANES), [0] * LANES))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _collect_lanes(_: Any, sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        doubles = ir.VectorType(ir.DoubleType(), LANES)
+        into = _lanes(context, builder, signature.args[0], args[0], args[1])
+        weights = builder.load(_lanes(context, builder, signature.args[2], args[2], args[3]), align=4)
+        if signature.args[2].dtype != numba.types.float64:
+            weights = builder.fpext(weights, doubles)
+        product = builder.fmul(weights, _all_lanes(builder, args[4]))
+        builder.store(builder.fadd(builder.load(into, align=8), product), into, align=8)
+        return context.get_dummy_value()
+
+    return numba.types.void(sums, at, table, place, x), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _move_lanes(_: Any, table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        doubles = ir.VectorType(ir.DoubleType(), LANES)
+        into = _lanes(context, builder, signature.args[0], args[0], args[1])
+        step = builder.load(_lanes(context, builder, signature.args[2], args[2], args[3]), align=8)
+        before, single = builder.load(into, align=4), signature.args[0].dtype != numba.types.float64
+        if single:
+            before = builder.fpext(before, doubles)
+        after = builder.fsub(before, builder.fmul(step, _all_lanes(builder, args[4])))
+        if single:
+            after = builder.fptrunc(after, ir.VectorType(ir.FloatType(), LANES))
+        builder.store(after, into, align=4)
+        return context.get_dummy_value()
+
+    return numba.types.void(table, place, steps, at, f), generate
+
+
+@overload(collect_lanes, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+def _collecting(sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
+    return lambda sums, at, table, place, x: _collect_lanes(sums, at, table, place, x)
+
+
+@overload(move_lanes, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+def _moving(table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
+    return lambda table, place, steps, at, f: _move_lanes(table, place, steps, at, f)

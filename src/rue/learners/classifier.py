@@ -1,0 +1,192 @@
+"""`SoftmaxMixture`: more than two classes, and no learning rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rue._intrinsics import LANES
+from rue.errors import BadExample, DataError, SettingsError
+from rue.learners import loop
+from rue.learners.base import Learner
+from rue.learners.intake import complaint, dense_row, sparse_row
+from rue.learners.mixing import ETA, HEAVIEST, SHARES
+from rue.learners.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_classes
+from rue.learners.points import T
+from rue.learners.softmax import CLOSED, HIGHEST, KINDS, NARROW, SEEN, SINCE, USED, WIDE
+from rue.ledger import Silent
+from rue.rows import DenseRows, SparseRows
+from rue.streams import Block, blocks
+from rue.streams.labels import MOST_CLASSES
+
+__all__ = ["ClassLearner", "SoftmaxMixture", "require_sane_classes"]
+
+
+class ClassLearner(Learner):
+    """A learner of classes numbered 1, 2, …, which may come at any time; made by `SoftmaxMixture`.
+
+    `predict` gives probabilities: first that of a class never seen before, then those of classes 1, 2, …; `run` gives
+    scores: the probability of the class that came, negative where another one had been given at least as much.
+    """
+
+    _loop = run_classes
+
+    @property
+    def classes(self) -> int:
+        """The highest number of a class that it has learnt."""
+        return 0 if self._point is None else int(self._point.memory[HIGHEST])
+
+    @property
+    def point(self) -> Any:
+        """The posterior mean of the members' weights, a column for each class, of features as the data has them."""
+        if self._point is None:
+            return np.zeros((self.coordinates, 0))
+        return _mean_weights(self._point, self.intercept)[: self.coordinates, : self.classes]
+
+    @property
+    def bias(self) -> Any:
+        """The weights of the intercept, one for each class, 0 without one."""
+        return self.point[0] if self.intercept else np.zeros(self.classes)
+
+    def predict(self, x: Any, average: bool = False) -> Any:
+        """The probabilities of one example: of a class never seen before, then of the classes."""
+        pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+        if pair is None:
+            return self.predict_many(dense_row(x)[None, :])[0]
+        from scipy import sparse
+
+        inside = pair[0] < self.d  # features never seen have weight 0
+        indices, values = pair[0][inside].astype(np.int64), pair[1][inside]
+        if not np.isfinite(pair[1]).all():
+            raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
+        return self.predict_many(sparse.csr_matrix((values, indices, [0, indices.size]), shape=(1, self.d)))[0]
+
+    def predict_many(self, X: Any, average: bool = False) -> Any:
+        """A row of probabilities for each example, as `predict` gives them, learning nothing."""
+        if average:
+            self._require_average()
+        parts, before = [np.empty((0, 1 + self.classes))], 0
+        for block in blocks(X):
+            learner = self.copy() if self._point is None or (block.sparse and block.width > self.d) else self
+            learner.widen(Block(block.X))
+            out = np.empty((len(block), 1 + self.classes))
+            end, status = predict_classes(learner._point, block.rows(self.intercept), out, 0)
+            if status == loop.UNORDERED:
+                end, status = predict_classes(learner._point, block.in_order().rows(self.intercept), out, end)
+            if status != loop.OK:
+                raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))
+            parts.append(out)
+            before += len(block)
+        return np.concatenate(parts)
+
+    def widen(self, block: Block) -> None:
+        """Make room for a block's features and classes."""
+        super().widen(block)
+        if block.y is not None and len(block):
+            y = block.labels()
+            self._admit(float(np.max(y, where=(y >= 1.0) & (y <= MOST_CLASSES), initial=0.0)))
+
+    def _admit(self, y: float) -> None:
+        """Make room for class y, and for a few more."""
+        room = self._point.classes()
+        if room < y <= MOST_CLASSES:
+            while room < y:
+                room += room // 4 + 1
+            self._point = self._point.admitting(min(room, MOST_CLASSES))
+
+    # One example at a time is a block of one row.
+
+    def _resolve_dense(self, row: Any) -> None:
+        if self._learn_dense is None:
+            self._learn_dense = self._one_dense
+            self._set_width(self.d)
+
+    def _resolve_sparse(self, indices: Any, values: Any) -> None:
+        if self._learn_sparse is None:
+            self._learn_sparse = self._one_sparse
+
+    def _one_dense(self, rule: Any, point: Any, x: Any, intercept: bool, y: Any, weight: Any) -> int:
+        return self._learn_one(DenseRows(np.ascontiguousarray(x), np.uint64(x.size), np.uint64(intercept)), y, weight)
+
+    def _one_sparse(self, rule: Any, point: Any, indices: Any, values: Any, intercept: bool, y: Any, w: Any) -> int:
+        ends = np.array([0, indices.size])
+        return self._learn_one(SparseRows(ends, indices, values, np.uint64(self.d), np.uint64(intercept)), y, w)
+
+    def _learn_one(self, rows: Any, y: Any, weight: Any) -> int:
+        self._admit(y)
+        out = np.empty(1)
+        args = self._point, Silent(0), rows, np.array([float(y)]), np.array([float(weight)]), out, 0
+        kinds = Silent, type(rows)
+        if kinds not in self._run_rows:
+            self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
+        status = int(self._run_rows[kinds](self._rule_twin, *args)[1])
+        return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
+
+
+def _mean_weights(pool: Any, intercept: bool) -> Any:
+    """For each coordinate and class; what is subtracted from centred features counts for the intercept."""
+    share = pool.members[SHARES].reshape(KINDS, -1) * np.maximum(pool.kinds, 0.0)[:, None]
+    share = share / pool.members[SHARES].reshape(KINDS, -1).sum(axis=1, keepdims=True) / np.maximum(pool.kinds, 0).sum()
+    stats, r = pool.stats, share.shape[1]
+    largest, squares, visits, first = np.where(stats[:, 2] > 0.0, stats.T, 1.0)
+    point = np.zeros(pool.weights.shape[:2])
+    for kind, scale in enumerate((np.sqrt(squares / visits), np.maximum(first, 0.001 * largest), largest)):
+        point += pool.weights[:, :, kind * r : (kind + 1) * r] @ share[kind] / scale[:, None]
+    if pool.memory[CLOSED] == 0.0 and pool.memory[T] > 0.0:
+        used = np.flatnonzero(pool.slots)
+        lines = pool.slots[used] - 1
+        mean, spread = pool.centres[lines].T
+        spread = np.where(spread > 1e-24 * pool.memory[T] * mean * mean, spread, math.inf)
+        by = np.sqrt(pool.memory[T] / spread)
+        if intercept:
+            mean[used == 0], by[used == 0] = 0.0, 1.0
+        found = (pool.lines[lines] @ share[WIDE:].reshape(-1)) * by[:, None]
+        point[used] += found
+        if intercept:
+            point[0] -= mean @ found
+    return point
+
+
+def require_sane_classes(pool: Any) -> None:
+    """Refuse a stored state that rounds could not go on from: what compiled code takes for granted."""
+    m, used = pool.memory, float(pool.memory[USED])
+    lines = np.sort(pool.slots[pool.slots > 0])
+    if not 0.0 <= used <= NARROW or not np.array_equal(lines, np.arange(1, lines.size + 1)) or lines.size != used:
+        raise DataError("its lines do not fit its features")
+    seen = np.flatnonzero(pool.counts)
+    if m[SEEN] != seen.size or m[HIGHEST] != (seen[-1] + 1 if seen.size else 0) or not m[SINCE] >= 0.0:
+        raise DataError("its classes do not fit together")
+    running = pool.kinds >= 0.0
+    shares = pool.members[SHARES]
+    if not running[:WIDE].all() or (running[WIDE:] != (m[CLOSED] == 0.0)).any() or m[CLOSED] not in (0.0, 1.0):
+        raise DataError("its members do not fit together")
+    weighty = (shares.reshape(KINDS, -1).sum(axis=1) > 0.0).all() and np.isfinite(shares).all()
+    if not (pool.kinds.max() > 0.0 and weighty and (m[[HEAVIEST, ETA]] >= 0.0).all()):
+        raise DataError("its members have no weight")
+
+
+def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int | None = None) -> ClassLearner:
+    """The default learner for more than two classes: no learning rate to choose (B12).
+
+    Softmax members of many rates and kinds learn side by side in one pass under log loss, and their probabilities are
+    mixed: the total is at most ln K more than the best member's. Classes are numbered 1, 2, … and may come at any time.
+    Units of features do not matter. `budget` is the number of bytes a feature may take for each class.
+
+    >>> import rue
+    >>> X, y = [[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]], ["a", "b", "c", "a", "b", "c"]
+    >>> rue.learn(X, y).labels.classes
+    ('a', 'b', 'c')
+    """
+    rates = 2 * LANES
+    if budget is not None:
+        if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+            raise SettingsError(f"SoftmaxMixture: budget must be a number of bytes, not {budget!r}.")
+        rates = min(64, (int(budget) - bytes_of(0)) // (bytes_of(1) - bytes_of(0)) // LANES * LANES)
+        if rates < LANES:
+            raise SettingsError(
+                f"SoftmaxMixture: a feature takes at least {bytes_of(LANES)} bytes for each class, not {budget}."
+            )
+    return ClassLearner(Softmax("SoftmaxMixture", LogLoss(), rates), intercept=intercept, d=d)

@@ -1,0 +1,163 @@
+"""The learner's part of a model file: its settings, and the state of its point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from rue.errors import DataError, SettingsError
+from rue.learners import ClassLearner, Learner
+from rue.learners.adaptive import LARGEST as TABLE_LARGEST
+from rue.learners.adaptive import SUM, Diagonal, W
+from rue.learners.classifier import require_sane_classes
+from rue.learners.committee import Committee
+from rue.learners.gradient import Gradient
+from rue.learners.intake import Names
+from rue.learners.leader import Leader
+from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
+from rue.learners.mixture import Pooled
+from rue.learners.multiclass import Softmax
+from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
+from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED, PoolPoint
+from rue.learners.softmax import ClassPool
+from rue.model_arrays import Reader, count, put, put_text, require_memory, typed
+from rue.settings import from_json, rebuilt
+from rue.streams.labels import MOST_CLASSES
+
+__all__ = ["learner_read", "learner_written"]
+
+_ALGORITHMS = (Gradient, Diagonal, Leader, Pooled, Committee, Softmax)
+
+
+def learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
+    """A learner as JSON, its arrays entered."""
+    state = learner.__getstate__()
+    algorithm, point = state["algorithm"], state["_point"]
+    for part in _algorithms(algorithm):
+        if type(part) not in _ALGORITHMS:
+            raise SettingsError(f"{type(part).__name__} is an algorithm of your own: only rue's can be saved.")
+    written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
+    if point is None:
+        return written
+    if algorithm.start(learner.coordinates, np.zeros)[0] != state["_rule"]:
+        raise SettingsError(f"{learner!r} cannot be saved: its step depends on how wide the first example was.")
+    for name, array in _kept(point, learner.coordinates).items():
+        put(arrays, f"point.{name}", array)
+    places = list(learner.names.places)
+    for place in places:
+        if type(place) not in (str, int, float, bool, type(None)) or place != place:
+            raise SettingsError(f"the feature {place!r} cannot be saved: name features by text or numbers.")
+    put_text(arrays, "point.names", places)
+    return {**written, "d": learner.d, **({"classes": point.classes()} if isinstance(point, ClassPool) else {})}
+
+
+def learner_read(reader: Reader, head: Any, known: Iterable[type]) -> Learner:
+    """The learner that was written; DataError for anything else."""
+    algorithm, intercept = from_json(head["algorithm"], known), typed(head["intercept"], bool)
+    for part in _algorithms(algorithm):
+        if type(part) not in _ALGORITHMS:
+            raise DataError("it names no algorithm of rue's")
+        typed(part.name, str)
+    names, d, rule, point = Names(), 0, None, None
+    if head["d"] is not None:
+        d = count(head["d"], 2**32)
+        coordinates = d + int(intercept)
+        classes = count(head["classes"], MOST_CLASSES) if isinstance(algorithm, Softmax) else 1
+        require_memory(coordinates, classes * _columns(algorithm))
+        rule, point = algorithm.start(coordinates, np.zeros)
+        if isinstance(point, ClassPool):
+            point = point.admitting(max(classes, point.classes()))
+        for name, array in _kept(point, coordinates).items():
+            _require_weights(name.rpartition(".")[2], reader.fill(f"point.{name}", array))
+        _require_sane(point, algorithm)
+        places = reader.text("point.names", d)
+        if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
+            raise DataError("the names of its features are impossible")
+        names.places = {place: j for j, place in enumerate(places)}
+    made = ClassLearner if isinstance(algorithm, Softmax) else Learner
+    learner: Learner = made.__new__(made)
+    learner.__setstate__(
+        {"algorithm": algorithm, "intercept": intercept, "d": d, "names": names, "_rule": rule, "_point": point}
+    )
+    return learner
+
+
+def _algorithms(algorithm: Any) -> list[Any]:
+    """An algorithm and those of its members."""
+    members = algorithm.members if isinstance(algorithm, Committee) else ()
+    return [algorithm, *(part for member in members for part in _algorithms(member))]
+
+
+def _columns(algorithm: Any) -> int:
+    """How many numbers of eight bytes a coordinate takes."""
+    if isinstance(algorithm, Committee):
+        return sum(map(_columns, algorithm.members))
+    if isinstance(algorithm, Pooled | Softmax):
+        return -(-algorithm.budget // 8)
+    return 4 if isinstance(algorithm, Diagonal) else 2 + int(algorithm.domain.scratch_rows)
+
+
+def _require_weights(name: str, values: Any) -> None:
+    """Weights are finite; sums of squares and largest magnitudes are not negative."""
+    if name == "memory":
+        return
+    if name in ("stats", "slots", "sums", "line_sums", "counts") and not (values >= 0).all():
+        raise DataError("its sums are impossible")
+    if name == "table":
+        if not (values[:, [SUM, TABLE_LARGEST]] >= 0.0).all():
+            raise DataError("its sums of squares are impossible")
+        values = values[:, W]
+    if name not in ("r", "members") and not np.isfinite(values).all():
+        raise DataError("its weights are not finite")
+
+
+def _require_sane(point: Any, algorithm: Any) -> None:
+    """The numbers that a round divides by, takes the root of, or counts with."""
+    m = point.memory
+    count(float(m[T]), 2**53)
+    if isinstance(point, Scaled) and not 0.0 < abs(m[SCALE]) < np.inf:
+        raise DataError("the scale of its point is impossible")
+    if isinstance(point, PoolPoint):
+        _require_pool(point)
+    if isinstance(algorithm, Committee):
+        _require_mixing(point)
+        for member, part in zip(point.points(), algorithm.members, strict=True):
+            _require_sane(member, part)
+    if isinstance(point, ClassPool):
+        require_sane_classes(point)
+    if isinstance(algorithm, Gradient):
+        never = [MASS, LARGEST, SQUARE, TOTAL]
+        if algorithm.lambda_ == 0.0:  # or else rounding may make it negative
+            never.append(GRADIENTS)
+        if not (m[never] >= 0.0).all():
+            raise DataError("the sums of its steps are impossible")
+
+
+def _require_mixing(point: Any) -> None:
+    """Weights to divide by, a rate to multiply by."""
+    members, shares = point.members, point.members[SHARES].reshape(point.kinds.size, -1)
+    if not (point.memory[[HEAVIEST, GAPS, ETA]] >= 0.0).all() or not np.isfinite(members).all():
+        raise DataError("its members' losses are impossible")
+    if not (point.kinds.max() > 0.0 and (shares >= 0.0).all() and (shares.sum(axis=1) > 0.0).all()):
+        raise DataError("its members have no weight")
+
+
+def _require_pool(point: PoolPoint) -> None:
+    """What the pool's own code takes for granted: lines inside its matrices, weights to divide by."""
+    m, used = point.memory, float(point.memory[USED])
+    lines = point.slots[point.slots > 0]
+    if used != int(used) or not -1 <= used <= NARROW or lines.size > NARROW or (lines > NARROW).any():
+        raise DataError("its matrices do not fit its features")
+    if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
+        raise DataError("its labels are impossible")
+    running = point.kinds >= 0.0
+    if not running[:DIAGONAL].all() or running[DIAGONAL] != running[-1] or running[-1] != (used >= 0.0):
+        raise DataError("its members do not fit together")
+    _require_mixing(point)
+
+
+def _kept(point: Any, coordinates: int) -> dict[str, Any]:
+    """The arrays that are a point's state, each as far as it is in use."""
+    return {name: array for name, array in state_of(point, coordinates).items() if array.shape[0]}

@@ -1,0 +1,71 @@
+"""exp and log of our own against the system's."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rue import arithmetic
+from rue._intrinsics import bits, collect_lanes, from_bits, move_lanes
+from rue._jit import kernel
+
+
+@kernel
+def both(x, out):
+    for i in range(x.size):
+        out[0, i] = arithmetic.exp(x[i])
+        out[1, i] = arithmetic.log(out[0, i])
+
+
+def test_they_agree_with_the_system_to_two_units_in_the_last_place():
+    x = np.concatenate([np.linspace(-690.0, 690.0, 20_011), np.linspace(-1e-3, 1e-3, 2_001)])
+    out = np.empty((2, x.size))
+    both(x, out)
+    for mine, theirs in zip(out[0].tolist(), map(math.exp, x.tolist()), strict=True):
+        assert abs(mine - theirs) <= 2 * math.ulp(theirs)
+    for mine, theirs in zip(out[1].tolist(), map(math.log, out[0].tolist()), strict=True):
+        assert abs(mine - theirs) <= 2 * math.ulp(theirs) + 1e-16
+
+
+@given(st.floats(-708.0, 709.0))
+def test_compiled_and_interpreted_are_the_same_bits(x):
+    out = np.empty((2, 1))
+    both(np.array([x]), out)
+    assert out[0, 0] == arithmetic.exp(np.float64(x))
+    if 1e-300 < out[0, 0] < 1e300:
+        assert out[1, 0] == arithmetic.log(out[0, 0])
+
+
+@pytest.mark.parametrize(("x", "end"), [(-1e300, -708.0), (1e300, 709.0), (-math.inf, -708.0)])
+def test_far_out_it_stays_at_the_ends(x, end):
+    assert arithmetic.exp(x) == pytest.approx(math.exp(end), rel=1e-14)
+
+
+@given(st.floats(allow_nan=False))
+def test_bits_come_back(x):
+    assert from_bits(bits(x)) == x
+
+
+@kernel
+def lanes(table, sums, steps):
+    collect_lanes(sums, 1, table, 3, 0.7)
+    move_lanes(table, 2, steps, 1, 0.3)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_lanes_are_four_numbers_at_a_time(kind):
+    rng = np.random.default_rng(0)
+    table, sums, steps = rng.normal(size=(2, 5)).astype(kind), rng.normal(size=6), rng.normal(size=6)
+    wanted_sums, flat = sums.copy(), table.copy().reshape(-1)
+    wanted_sums[1:5] += flat[3:7].astype(np.float64) * 0.7
+    flat[2:6] = flat[2:6].astype(np.float64) - steps[1:5] * 0.3
+    plain = table.copy(), sums.copy()
+    lanes(table, sums, steps)
+    lanes.function(*plain, steps)
+    for found_table, found_sums in ((table, sums), plain):
+        assert np.array_equal(found_sums, wanted_sums)
+        assert np.array_equal(found_table.reshape(-1), flat)

@@ -1,0 +1,246 @@
+"""Stopped at any moment and gone on with, in every format: the end is the same to the last bit."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from conftest import many
+from rue.model_file import load_model
+from test_cli import read
+
+SMALL = {"RUE_PIECE": "20000"}
+"""So that a small file has many chunks."""
+
+
+def table(rows, wrong=None, seed=0):
+    """Numbers, words with holes, and classes; one infinity where told."""
+    rng = np.random.default_rng(seed)
+    numbers = {f"c{j}": np.round(rng.standard_normal(rows), 4) for j in range(6)}
+    words = rng.choice(["red", "green, or so", "blue"], rows).tolist()
+    score = numbers["c0"] - numbers["c1"] + (np.array(words) == "red") + rng.standard_normal(rows)
+    numbers["c2"][rng.random(rows) < 0.05] = np.nan
+    if wrong is not None:
+        numbers["c3"][wrong] = np.inf
+    return pa.table({**numbers, "word": words, "y": np.where(score > 0, "yes", "no")})
+
+
+def features(row):
+    """A row as svmlight and VW have it."""
+    return " ".join(f"{j + 1}:{row[f'c{j}']!r}" for j in range(6) if not np.isnan(row[f"c{j}"]))
+
+
+def svmlight(made):
+    rows = made.to_pylist()
+    return "".join(f"{1 if row['y'] == 'yes' else -1} {features(row)}\n" for row in rows).encode()
+
+
+def vw(made):
+    rows = made.to_pylist()
+    lines = (f"{1 if row['y'] == 'yes' else -1} |w {row['word']} |n {features(row)}\n" for row in rows)
+    return "".join(lines).replace(",", "").encode()
+
+
+def csv(made):
+    sink = pa.BufferOutputStream()
+    pa.csv.write_csv(made, sink)
+    return sink.getvalue().to_pybytes().replace(b",nan,", b",,")
+
+
+def jsonl(made):
+    lines = (json.dumps({k: v for k, v in row.items() if v == v}) + "\n" for row in made.to_pylist())
+    return "".join(lines).replace("Infinity", "1e999").encode()
+
+
+def parquet(made):
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(made, sink, row_group_size=1500)
+    return sink.getvalue().to_pybytes()
+
+
+def arrow(made, compression="uncompressed"):
+    sink = pa.BufferOutputStream()
+    pa.feather.write_feather(made, sink, chunksize=1700, compression=compression)
+    return sink.getvalue().to_pybytes()
+
+
+def stream(made):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, made.schema) as writer:
+        writer.write_table(made, max_chunksize=900)
+    return sink.getvalue().to_pybytes()
+
+
+WRITERS = {
+    ".svm": svmlight,
+    ".vw": vw,
+    ".csv": csv,
+    ".jsonl": jsonl,
+    ".parquet": parquet,
+    ".arrow": arrow,
+    ".ipc": stream,
+}
+PACKERS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lambda data: lzma.compress(data, preset=0),
+    ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
+}
+
+
+def write(path, made):
+    """A table in the format and the packing that the name asks for."""
+    suffixes = path.suffixes
+    data = WRITERS[suffixes[0]](made)
+    path.write_bytes(PACKERS[suffixes[1]](data) if len(suffixes) > 1 else data)
+    return path
+
+
+def start(folder, args):
+    command = [sys.executable, "-m", "rue", "learn", *map(str, args)]
+    return subprocess.Popen(command, cwd=folder, env={**os.environ, **SMALL}, stderr=subprocess.PIPE)
+
+
+def results(folder):
+    return read(folder / "r.json"), (folder / "p.csv").read_bytes(), load_model(folder / "m.rue")
+
+
+@pytest.mark.parametrize(
+    ("name", "kills", "options"),
+    [
+        ("s.svm", 3, ["--every", "500"]),
+        ("s.vw.gz", 2, ["--every", "0.01s"]),
+        ("s.csv", 2, ["--every", "500"]),
+        ("s.csv.zst", 2, ["--every", "500", "--passes", "2"]),
+        ("s.parquet", 2, ["--every", "500"]),
+        ("s.arrow", 2, ["--every", "0.01s", "--passes", "2"]),
+        ("s.jsonl.xz", 2, ["--every", "500"]),
+    ],
+)
+def test_killed_and_resumed_is_uninterrupted(name, kills, options, tmp_path):
+    """kill -9 at random moments: weights, report and predictions come out the same to the last bit."""
+    files = [write(tmp_path / f"{i}{name}", table(rows, seed=i)) for i, rows in enumerate((5000, 3000))]
+    made = ["--predictions", "p.csv", "--report", "r.json", "--model", "m.rue", "-q", "--checkpoint", "c.rue", *options]
+    made += ["--target", "y"] if WRITERS[files[0].suffixes[0]] not in (svmlight, vw) else []
+    began = time.monotonic()
+    process = start(tmp_path, [*files, *made])
+    assert process.communicate()[1] == b""
+    length = time.monotonic() - began
+    wanted = results(tmp_path)
+    assert wanted[0]["examples"] == (16_000 if "--passes" in options else 8000)
+    lot = random.Random(0)
+    done, finished, resumed = 0, 0, 0
+    while done < many(kills, 29):
+        for old in ("p.csv", "p.csv.part", "r.json", "m.rue", "c.rue"):
+            (tmp_path / old).unlink(missing_ok=True)
+        while True:
+            going_on = (tmp_path / "c.rue").exists()
+            again = ["--resume", "c.rue"] if going_on else []
+            again += made[: -2 if "--target" in made and going_on else None]
+            if going_on and "--passes" in again:
+                del again[again.index("--passes") : again.index("--passes") + 2]
+            process = start(tmp_path, [*files, *again])
+            deadline = time.monotonic() + length * lot.uniform(0.3, 1.2)
+            while process.poll() is None and (time.monotonic() < deadline or done >= many(kills, 29)):
+                time.sleep(0.002)
+            if process.poll() is None:
+                process.kill()
+                done += 1
+            error = process.communicate()[1].decode()
+            resumed += going_on
+            if process.returncode == 0:
+                break
+            assert process.returncode == -signal.SIGKILL, error
+        finished += 1
+        found = results(tmp_path)
+        assert found[0] == wanted[0]
+        assert found[1] == wanted[1]
+        assert found[2].learner == wanted[2].learner
+        assert found[2].learner.point.tobytes() == wanted[2].learner.point.tobytes()
+        assert found[2].names == wanted[2].names
+    assert finished
+    assert resumed or done < 29
+
+
+@pytest.mark.parametrize(
+    "name", ["s.svm", "s.vw.bz2", "s.csv", "s.csv.gz", "s.jsonl", "s.parquet", "s.arrow", "s.ipc.zst"]
+)
+def test_resuming_needs_the_same_data(name, tmp_path, inside):
+    rows, wrong = 3000, 2600
+    path = write(tmp_path / name, table(rows, wrong))
+    tabular = WRITERS[path.suffixes[0]] not in (svmlight, vw)
+    target = ["--target", "y"] if tabular else []
+    made = ["--model", tmp_path / "m.rue", "--predictions", tmp_path / "p.csv", "-q"]
+    stopped = inside("learn", path, *target, *made, ok=1).err
+    assert name in stopped
+    assert any(f"line {line}" in stopped for line in (wrong + 1, wrong + 2)), stopped
+    assert load_model(tmp_path / "m.rue").learner.t == wrong
+    assert len((tmp_path / "p.csv").read_text().split()) == wrong + 1
+
+    # Going on where it stopped, passing over the row that stopped it.
+    resume = ["--resume", tmp_path / "m.rue", "-q", "--report", tmp_path / "r.json"]
+    inside("learn", path, *resume, "--bad", "skip")
+    inside("learn", path, *target, "--bad", "skip", "--report", tmp_path / "whole.json", "-q")
+    assert read(tmp_path / "r.json") == read(tmp_path / "whole.json")
+    assert read(tmp_path / "r.json")["examples"] == rows - 1
+
+    # What comes after the place may change where formats have one: mended, longer.
+    if path.suffixes[0] not in (".parquet", ".arrow", ".ipc"):
+        write(path, table(rows))
+        inside("learn", path, *resume)
+        inside("learn", path, *target, "--report", tmp_path / "whole.json", "-q")
+        assert read(tmp_path / "r.json") == read(tmp_path / "whole.json")
+
+    # What comes before may not.
+    for changed in (table(rows, seed=1), table(rows).slice(1), table(1000), late_change(rows)):
+        write(path, changed)
+        refused = inside("learn", path, *resume, ok=1).err
+        assert refused.count("\n") == 1
+        assert "changed" in refused or "shorter" in refused or "ends" in refused
+    other = write(tmp_path / f"other{name}", table(rows))
+    assert "same data" in inside("learn", other, *resume, ok=2).err
+    path.unlink()
+    assert "there is no file" in inside("learn", path, *resume, ok=1).err
+
+
+def late_change(rows):
+    """The same table but for one value shortly before the place."""
+    made = table(rows)
+    column = made.column("c0").to_numpy().copy()
+    column[2500] += 1.0
+    return made.set_column(0, "c0", pa.array(column))
+
+
+def test_settings_come_from_the_model(tmp_path, inside):
+    path = write(tmp_path / "s.csv", table(500))
+    inside("learn", path, "--target", "y", "--model", tmp_path / "m.rue", "-q")
+    others = ["--loss hinge", "--learner ogd", "--target c0", "--step sqrt:1", "--weight c0", "--drop c1", "--bits 8"]
+    for option in [*others, "--category c1", "--task regress", "--no-intercept"]:
+        refused = inside("learn", path, "--resume", tmp_path / "m.rue", *option.split(), ok=2).err
+        assert f"{option.split()[0]} contradicts --resume" in refused
+    inside("learn", path, "--resume", tmp_path / "m.rue", "--target", "y", "-q")  # which is no contradiction
+    inside("learn", path, "--resume", tmp_path / "m.rue", "--report", tmp_path / "r.json", "-q")  # finished: once more
+    assert read(tmp_path / "r.json")["examples"] == 1000
+
+
+def test_a_checkpoint_at_the_end_learns_nothing_more(tmp_path, inside):
+    path = write(tmp_path / "s.csv", table(500))
+    kept = ["--checkpoint", tmp_path / "c.rue", "--report", tmp_path / "r.json", "-q"]
+    inside("learn", path, "--target", "y", *kept)
+    wanted = read(tmp_path / "r.json")
+    inside("learn", path, "--resume", tmp_path / "c.rue", *kept, "--model", tmp_path / "m.rue")
+    assert read(tmp_path / "r.json") == wanted
+    assert load_model(tmp_path / "m.rue").learner.t == 500
