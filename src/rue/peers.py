@@ -243,7 +243,7 @@ class ScikitLearn(_OneByOne):
     def learn(self, block: Block) -> Any:
         from sklearn import config_context
 
-        with config_context(assume_finite=True, skip_parameter_validation=True):
+        with config_context(assume_finite=True, skip_parameter_validation=True), np.errstate(all="ignore"):
             return super().learn(block)
 
     def example(self, x: Any, y: float, weight: float) -> float:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import kernel, values
+from rue._jit import fetch, kernel, values
 from rue.errors import SettingsError
 
 __all__ = ["RATES", "Pool", "best_mixture", "open_pool", "watch"]
@@ -25,7 +25,7 @@ FEW = (0.05, 0.2)
 
 LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
 GIVEN, TAKEN = range(2)
-_0 = np.uint64(0)
+_0, _LINE = np.uint64(0), np.uint64(8)
 
 
 @values
@@ -65,6 +65,11 @@ class Pool(NamedTuple):
         if row.shift > _0:
             square += self.gather(_0, 1.0)
         for k in range(row.lo, row.hi):
+            soon = row.ahead(k - row.lo)
+            if soon < self.lines.size:
+                place = self.lines[soon] * np.uint64(2 * K)
+                fetch(self.table, place)
+                fetch(self.table, place + _LINE)
             square += self.gather(row.place(k), row.at(k))
         moving = False
         for i in range(K):
