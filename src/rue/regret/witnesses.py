@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import fetch, kernel, values
+from rue._intrinsics import fetch
+from rue._jit import kernel, values
 from rue.errors import SettingsError
 
 __all__ = ["RATES", "Pool", "best_mixture", "open_pool", "watch"]
