@@ -177,6 +177,8 @@ class Racing:
         """Settle the task by some labels; the first block does it otherwise."""
         if self.labels is None:
             self.labels = Labels.of(y, self.task)
+            if self.labels.task == "multiclass":
+                raise DataError("a race is for two classes or for numbers: here there are more classes (rue learn).")
             if self.loss is None:
                 self.loss = make("loss", "logistic" if self.labels.task == "classify" else "square")
                 self._line_up()
