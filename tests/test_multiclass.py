@@ -183,8 +183,6 @@ def test_probabilities_add_up_and_numbers_may_be_left_out():
     assert (p[:, [2, 4, 5, 6]] == 0.0).all()
     assert (p[:, [0, 1, 3, 7]] > 0.0).all()
     np.testing.assert_array_equal(learner.predict(X[3]), p[3])
-    row = (np.arange(6), X[3])
-    np.testing.assert_allclose(learner.predict(row), p[3], rtol=1e-9)
 
 
 # Same bits, whichever way.
@@ -205,17 +203,21 @@ def test_blocks_and_single_examples_give_the_same_bits():
         single.update(x, label)
     assert single == whole
     assert whole.copy() == whole
-    named = SoftmaxMixture()
-    for x, label in zip(X[:30], y[:30], strict=True):
-        named.update(dict(zip("abcdef", x.tolist(), strict=True)), label)
-    np.testing.assert_allclose(named.predict(dict(zip("abcdef", X[30].tolist(), strict=True))).sum(), 1.0)
 
 
-def test_sparse_is_dense():
-    X, y = stream(T=150, d=12)
+def test_sparse_is_dense_and_names_are_positions(interpreted):
+    X, y = stream(T=40, d=12)
     X[np.random.default_rng(1).random(X.shape) < 0.6] = 0.0
-    dense, thin = SoftmaxMixture().run(X, y), SoftmaxMixture().run(sparse.csr_matrix(X), y)
-    np.testing.assert_allclose(dense, thin, rtol=1e-9)
+    dense, thin, named = SoftmaxMixture(), SoftmaxMixture(), SoftmaxMixture()
+    np.testing.assert_allclose(dense.run(X, y), thin.run(sparse.csr_matrix(X), y), rtol=1e-9)
+    names = "abcdefghijkl"
+    for x, label in zip(X, y, strict=True):
+        named.update(dict(zip(names, x.tolist(), strict=True)), label)
+    p = dense.predict(X[0])
+    np.testing.assert_allclose(named.predict(dict(zip(names, X[0].tolist(), strict=True))), p, rtol=1e-9)
+    np.testing.assert_allclose(named.predict({"unknown": 1.0}), dense.predict(np.zeros(12)), rtol=1e-9)
+    np.testing.assert_allclose(thin.predict((np.arange(12), X[0])), p, rtol=1e-9)
+    np.testing.assert_allclose(thin.predict(sparse.csr_matrix(X[:1])), p, rtol=1e-9)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -313,7 +315,7 @@ def test_learn_decides_by_the_labels():
     np.testing.assert_allclose(run.losses, -np.log(np.abs(scores)), rtol=1e-14)
     assert run.loss == pytest.approx(-np.log(np.abs(scores)).sum(), rel=1e-12)
     assert run.mistakes == (scores <= 0.0).sum()
-    assert rue.learn(X, y).labels.task == "regress"
+    assert rue.Labels.of(y).task == "regress"
     assert rue.learn(X, y, task="classify").labels.classes == tuple(dict.fromkeys(y.astype(int).tolist()))
     for given_y in (words.astype(object), words.tolist()):
         np.testing.assert_array_equal(rue.learn(X, given_y).predictions, scores)
@@ -329,7 +331,7 @@ def test_learn_decides_by_the_labels():
         rue.learn(X, words, learner=rue.OGD(), task="multiclass")
 
 
-def test_a_third_class_after_two_stops_with_what_to_say():
+def test_a_third_class_after_two_stops_with_what_to_say(interpreted):
     parts = [rue.Block(np.eye(2), ["a", "b"]), rue.Block(np.eye(2), ["b", "c"])]
     with pytest.raises(DataError, match=r"neither 'a' nor 'b': for more than two classes say task='multiclass'"):
         rue.learn(parts)
@@ -376,6 +378,9 @@ def test_saved_and_resumed_goes_on_exactly(tmp_path):
     assert again.labels == run.labels
     codes = run.labels.extended(words[200:]).encode(words[200:])
     np.testing.assert_array_equal(again.learner.run(X[200:], codes), run.learner.copy().run(X[200:], codes))
+
+
+def test_a_wide_model_is_a_small_file(tmp_path, interpreted):
     wide = SoftmaxMixture(budget=72)
     wide.run(sparse.csr_matrix(([1.0, 2.0], ([0, 1], [5, 90_000])), shape=(2, 100_000)), np.array([1.0, 9.0]))
     save(wide, tmp_path / "w.rue")

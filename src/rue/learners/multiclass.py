@@ -35,7 +35,7 @@ from rue.learners.softmax import (
 from rue.losses import Loss
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["LogLoss", "Softmax", "SoftmaxRule", "bytes_of", "predict_classes", "run_classes"]
+__all__ = ["LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
 
 GRID = (2.0**-6, 2.0**2)
 """The ends of the grid of rates."""

@@ -34,7 +34,7 @@ class Labels:
     are `classes`, which stand for 1, 2, 3, … in the order of their first occurrence.
 
     >>> Labels.of(["ham", "spam", "ham"])
-    Labels(task='classify', negative='ham', positive='spam')
+    Labels(task='classify', negative='ham', positive='spam', classes=())
     >>> Labels.of([0, 1, 1]).encode([0, 1])
     array([-1.,  1.])
     >>> Labels.of(["red", "green", "red", "blue"]).encode(["blue", "red"])
