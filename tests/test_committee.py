@@ -130,25 +130,30 @@ def test_it_predicts_what_mix_predicts_from_the_members_columns(interpreted):
 # The price (B12).
 
 
-def opposed(y):
-    """One feature; the first member says it, the second the opposite, the third nothing, and none of them learns."""
-    return [rue.OGD(y, rue.Box(v, v), "fixed:1", intercept=False) for v in ([1.0], [-1.0], [0.0])]
+SAY = np.array([2.0, -0.5, 0.0])
+
+
+def opposed(loss):
+    """One feature, and members that predict two of it, minus half of it, and nothing: none of them learns."""
+    return [rue.OGD(loss, rue.Box([v], [v]), "fixed:1", intercept=False) for v in SAY]
 
 
 @settings(max_examples=many(60, 2000), suppress_health_check=INTERPRETED)
 @given(
     st.sampled_from(["logistic", "hinge", "square", "absolute", "squared-hinge", "perceptron", "huber"]),
-    st.lists(st.tuples(st.floats(-30.0, 30.0), st.booleans(), st.sampled_from([0.5, 1.0])), min_size=1, max_size=40),
+    st.lists(st.tuples(st.floats(-100.0, 100.0), st.booleans(), st.sampled_from([0.5, 1.0])), min_size=1, max_size=40),
 )
-@example("hinge", [(3.0, True, 1.0), (10.0, False, 1.0)])
+@example("hinge", [(3.0, True, 1.0), (3.0, False, 1.0)])
+@example("logistic", [(60.0, False, 1.0)])
 def test_it_loses_at_most_the_price_more_than_the_best(interpreted, loss, rounds):
     """Whatever comes; the example has a leader who falls behind before η is finite."""
     learner = rue.Mixture(loss, members=opposed(loss))
     for x, yes, weight in rounds:
         learner.update(np.array([x]), 1.0 if yes else -1.0, weight)
-    totals = [
-        sum(w * learner.loss.value(v * x, 1.0 if yes else -1.0) for x, yes, w in rounds) for v in (1.0, -1.0, 0.0)
-    ]
+    reach = 40.0 if loss == "logistic" else math.inf
+    said = [[min(reach, max(-reach, v * x)) for x, *_ in rounds] for v in SAY]
+    labels, weights = [1.0 if yes else -1.0 for _, yes, _ in rounds], [w for *_, w in rounds]
+    totals = [sum(w * learner.loss.value(p, y) for p, y, w in zip(P, labels, weights, strict=True)) for P in said]
     assert [entry.loss for entry in roster(learner)] == pytest.approx(totals, abs=1e-9)
     most = price(learner)
     assert memory(learner)[MIXED] <= min(totals) + most + 1e-9 * (1.0 + min(totals))
@@ -167,12 +172,12 @@ def test_an_opponent_who_sees_the_prediction_gains_no_more_than_ln_k(interpreted
         y = -1.0 if p > 0.0 else 1.0
         learner.update(np.array([x]), y)
         lost += learner.loss.value(p, y)
-        totals += [learner.loss.value(v * x, y) for v in (1.0, -1.0, 0.0)]
+        totals += [learner.loss.value(v * x, y) for v in SAY]
     assert lost <= totals.min() + math.log(3) + 1e-9 * rounds
 
 
 def test_an_example_heavier_than_all_before_adds_to_the_price(interpreted):
-    x, y = np.array([[30.0], [30.0], [30.0]]), np.array([1.0, 1.0, -1.0])
+    x, y = np.array([[15.0], [15.0], [15.0]]), np.array([1.0, 1.0, -1.0])
     first = rue.Mixture(members=opposed("logistic"))
     first.run(x, y, np.array([1000.0, 1.0, 1000.0]))
     assert memory(first)[GAPS] == pytest.approx(0.0, abs=1e-9)
@@ -181,7 +186,7 @@ def test_an_example_heavier_than_all_before_adds_to_the_price(interpreted):
     late.run(x, y, np.array([1.0, 1.0, 1000.0]))
     best = min(entry.loss for entry in roster(late))
     assert best + 1000.0 * math.log(3) < memory(late)[MIXED] <= best + price(late)
-    p = 30.0 * np.array([1.0, -1.0, 0.0])
+    p = 15.0 * SAY
     before, step = 2.0 * np.logaddexp(0.0, -p), 1000.0 * np.logaddexp(0.0, p)
     growth = [-1000.0 * math.log(np.exp(-C / 1000.0).mean()) for C in (before, before + step)]
     early = rue.Mixture(members=opposed("logistic"))
@@ -220,6 +225,25 @@ def test_a_member_that_overflows_sits_out_and_the_others_go_on(interpreted):
     charged = [b.loss - a.loss for a, b in zip(before, after, strict=True)]
     assert charged[0] == charged[1] > 0.0
     assert after[0].learner.point == pytest.approx(before[0].learner.point)
+
+
+def test_those_awake_share_the_weight(interpreted):
+    members = [rue.OGD("square", rue.Box([v], [v]), "fixed:1", intercept=False) for v in (1e-101, 3e-101, 1.0)]
+    learner = rue.Mixture(members=members)
+    learner.update(np.array([1.0]), 0.0)
+    learner.update(np.array([1.0]), 1.0)
+    C = np.array([entry.loss for entry in roster(learner)])
+    v = np.exp(-math.log(3) / memory(learner)[GAPS] * (C[:2] - C[:2].min()))
+    assert learner.predict(np.array([1e101])) == pytest.approx(v @ [1.0, 3.0] / v.sum())
+
+
+def test_the_worst_residual_of_the_members_is_known(interpreted):
+    slow = rue.Intersection(rue.Ball(1.0), rue.Halfspace([1.0, 1.0, 1.0, 1.0, 1.0], 0.1))
+    X, y, _ = stream(8)
+    learner, alone = rue.Mixture(members=[rue.OGD(domain=slow), rue.OGD()]), rue.OGD(domain=slow)
+    learner.run(X, y)
+    alone.run(X, y)
+    assert learner.residual == alone.residual > 0.0
 
 
 def test_when_all_sleep_the_example_is_refused_and_changes_nothing(interpreted):
