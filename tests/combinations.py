@@ -53,6 +53,8 @@ def build(learner, loss, domain, step, average):
             return rue.FollowTheLeader(loss, domain)
         if learner == "perceptron" and (loss, domain, step) == (rue.PerceptronLoss(), rue.Reals(), "fixed"):
             return rue.Perceptron(average=average)
+        if learner == "mixture" and (domain, step, average) == (rue.Reals(), "adaptive", "none"):
+            return rue.Mixture(loss)
         svm = loss == LOSSES["regularised hinge"] and step == "strong" and domain in (rue.Reals(), rue.Ball(2))
         if learner.startswith("svm") and svm:
             return rue.SVM(0.3, learner[4:], project=domain != rue.Reals(), average=average)
@@ -61,7 +63,7 @@ def build(learner, loss, domain, step, average):
     return None
 
 
-LEARNERS = ["ogd", "adaptive", "adagrad", "adagrad scaled", "leader", "perceptron", "svm uniform", "svm t"]
+LEARNERS = ["ogd", "adaptive", "adagrad", "adagrad scaled", "leader", "perceptron", "svm uniform", "svm t", "mixture"]
 
 
 def everything():

@@ -79,7 +79,7 @@ def plain_mixture(X, y, loss, classes, rates=8):
             if eta < math.inf:
                 mix = cost.min() - math.log((v * np.exp(-eta * (cost - cost.min()))).sum()) / eta
             else:
-                mix = cost[v > 0.0].min()
+                mix = (losses + cost).min() - losses.min()
             gaps += max(0.0, mine - mix)
         losses += cost
         pace = gauge = deviation = 1.0

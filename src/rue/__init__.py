@@ -48,6 +48,7 @@ from rue.learners import (
     Learner,
     Mixture,
     Perceptron,
+    SoftmaxMixture,
     Uniform,
 )
 from rue.learners.standing import Member, Standing
@@ -180,6 +181,7 @@ __all__ = [
     "Setting",
     "SettingsError",
     "Simplex",
+    "SoftmaxMixture",
     "Sqrt",
     "Square",
     "SquaredHinge",

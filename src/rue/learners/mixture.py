@@ -216,7 +216,7 @@ class MeanRule(_Rule):
         for kind in range(KINDS):
             work[SLOPE, kind] = 0.0
             work[CURVATURE, kind] = 0.0
-            if gauge > 0.0:
+            if gauge > 0.0 and deviation > 0.0:
                 q = m[CENTRE] + m[UNIT] * work[MIXED_YES, kind]
                 away = q - target
                 if abs(away) < 0.01 * deviation:

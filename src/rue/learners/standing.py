@@ -96,7 +96,7 @@ def standing(learner: Learner) -> Standing | None:
     )
     memory = pool.memory
     log_price = isinstance(pool.way, ByChance)
-    price = math.log(len(members)) * memory[HEAVIEST] if log_price else 2.0 * memory[GAPS]
+    price = math.log(len(members)) * memory[HEAVIEST] + memory[GAPS] if log_price else 2.0 * memory[GAPS]
     return Standing(members, float(memory[MIXED]), float(price), algorithm.budget)
 
 
