@@ -277,5 +277,5 @@ def test_the_command_refuses_nonsense(tmp_path):
     assert "not among the learners" in wrong.stderr
     text = (tmp_path / "s.svm").read_text().splitlines()
     (tmp_path / "b.svm").write_text("\n".join([*text[:5], "7 1:2", *text[5:]]) + "\n")
-    wrong = run("race", tmp_path / "b.svm", "--learners", "ogd", "--task", "classify", "-q", ok=1)
+    wrong = run("race", tmp_path / "b.svm", "--learners", "ogd", "--loss", "logistic", "-q", ok=1)
     assert "b.svm, line 6" in wrong.stderr

@@ -176,7 +176,7 @@ class Racing:
     def begin(self, y: Any) -> None:
         """Settle the task by some labels; the first block does it otherwise."""
         if self.labels is None:
-            self.labels = Labels.of(y, self.task)
+            self.labels = Labels.of(y, self.task) if self.loss is None else Labels.under(self.loss, y)
             if self.labels.task == "multiclass":
                 raise DataError("a race is for two classes or for numbers: here there are more classes (rue learn).")
             if self.loss is None:
