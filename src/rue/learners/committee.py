@@ -306,7 +306,7 @@ def roster(learner: Learner) -> list[Entry]:
     >>> learner = rue.Mixture(members=["ogd", "adagrad"])
     >>> _ = learner.run([[1.0], [-1.0], [1.0]], [1, -1, 1])
     >>> [(entry.learner.algorithm.name, round(entry.share, 3)) for entry in roster(learner)]
-    [('OGD', 0.737), ('AdaGrad', 0.263)]
+    [('OGD', 0.632), ('AdaGrad', 0.368)]
     """
     algorithm = learner.algorithm
     if not isinstance(algorithm, Committee):

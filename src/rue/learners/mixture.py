@@ -323,7 +323,7 @@ def Mixture(
     >>> import rue
     >>> X, y = rue.census()
     >>> round(rue.learn(X, y, learner=rue.Mixture()).risk, 3)
-    0.33
+    0.329
     """
     if members is not None:
         if budget is not None:
