@@ -244,7 +244,12 @@ CLICKS = "colour,größe,when,clicked\n" + "red,1.5,2024-01-05,yes\nblue,,2024-0
         ("t.csv", CLICKS, ["--target", "clickt"], "t.csv: there is no target 'clickt': did you mean 'clicked'?"),
         ("t.csv", "a,a,y\n1,2,0\n", ["--target", "y"], "t.csv: two columns are called 'a'"),
         ("t.csv", "a,y\n1,0.5\n2,nan\n", ["--target", "y"], "t.csv, line 3, column y: no label (--bad skip"),
-        ("t.csv", "a,y\n1,a\n2,b\n3,c\n", ["--target", "y"], "more than two classes ('a', 'b', 'c')"),
+        (
+            "t.csv",
+            "a,y\n1,a\n2,b\n3,c\n",
+            ["--target", "y", "--learner", "ogd"],
+            "more than two classes ('a', 'b', 'c')",
+        ),
         ("t.csv", CLICKS, ["--target", "clicked", "--loss", "square"], "numbers, not words such as yes"),
         ("t.csv", CLICKS, ["--target", "when"], "must hold numbers, booleans or words"),
         ("t.csv", b"\0\1\2\xff" * 100, ["--target", "y"], "t.csv: this is not text"),
