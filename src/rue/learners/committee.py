@@ -35,13 +35,14 @@ from rue.learners.mixing import (
     SHARES,
     ByChance,
     ByMean,
+    open_memory,
 )
 from rue.learners.points import RESIDUAL, T
 from rue.learners.trees import Branch, BranchRule, Leaf, LeafRule, tree
 from rue.losses import Logistic
 from rue.registry import make, registered
 
-__all__ = ["MOST", "Committee", "Entry", "Joint", "Seats", "committee", "roster"]
+__all__ = ["MOST", "Committee", "Joint", "Seat", "Seats", "committee", "roster"]
 
 MOST = 64
 """Lists are compiled member by member; longer ones would take minutes."""
@@ -223,14 +224,13 @@ class Committee:
     def start(self, size: int, first: Any = None) -> tuple[CommitteeRule, Seats]:
         begun, K = [member.start(size, first) for member in self.members], len(self.members)
         chances = type(self.loss) is Logistic
-        members, memory = np.zeros((COST + 1, K)), np.zeros(MIXING_MEMORY)
+        members = np.zeros((COST + 1, K))
         members[SHARES] = 1.0 / K
-        memory[ETA] = math.inf
         seats = Seats(
             tree=tree(Leaf, Branch, [point for _, point in begun]),
             members=members,
             kinds=np.ones(1),
-            memory=memory,
+            memory=open_memory(MIXING_MEMORY, chances),
             scratch=np.zeros((SCRATCH, K)),
             work=np.zeros((LOWEST + 1, 1)),
             room=np.zeros((COST + 1, K)),
@@ -288,7 +288,7 @@ def _member(spec: Any, loss: Any, intercept: bool) -> Any:
     return make("learner", spec, **{"loss": loss} if "loss" in takes else {}, intercept=intercept)
 
 
-class Entry(NamedTuple):
+class Seat(NamedTuple):
     """A member of a committee as it stands."""
 
     learner: Learner
@@ -299,7 +299,7 @@ class Entry(NamedTuple):
     """Its weight in the next prediction."""
 
 
-def roster(learner: Learner) -> list[Entry]:
+def roster(learner: Learner) -> list[Seat]:
     """The members of a learner made by `Mixture(members=…)`; of any other, none.
 
     >>> import rue
@@ -320,5 +320,5 @@ def roster(learner: Learner) -> list[Entry]:
         begun = {"_rule": rules[k], "_point": points[k]} if state["_point"] is not None else {}
         alone = Learner.__new__(Learner)
         alone.__setstate__(copy.deepcopy({**state, "_rule": None, "_point": None, **begun, "algorithm": member}))
-        found.append(Entry(alone, float(seats.members[LOSSES, k]), float(seats.members[SHARES, k])))
+        found.append(Seat(alone, float(seats.members[LOSSES, k]), float(seats.members[SHARES, k])))
     return found

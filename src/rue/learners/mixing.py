@@ -1,12 +1,12 @@
 """Exponential weights over members that come in kinds (THEORY B12), round by round inside a compiled loop.
 
-A member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`Chances`), at rate η = 1/(largest example
-weight so far), and the mixture loses at most ln K/η more than any member. For every other loss predictions are averaged
-(`Means`), and η is AdaHedge's, ln K / Σ gaps, where a round's gap is by how much the mixture's own loss exceeds the mix
-loss −(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald, Koolen 2014, with the loss of the prediction made in
-place of the mean loss): it loses at most 2 Σ gaps more than any member. Where the loss is curved the gaps stop growing,
-and the price is a constant. Logistic loss has gaps too, where an example weighs more than all before it: its prediction
-was made at too high a rate, and the price is ln K/η + Σ gaps.
+A member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`Chances`), at rate η = 1, or 1/(largest
+example weight so far) where that weight is more than 1, and the mixture loses at most ln K/η more than any member. For
+every other loss predictions are averaged (`Means`), and η is AdaHedge's, ln K / Σ gaps, where a round's gap is by how
+much the mixture's own loss exceeds the mix loss −(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald, Koolen 2014,
+with the loss of the prediction made in place of the mean loss): it loses at most 2 Σ gaps more than any member. Where
+the loss is curved the gaps stop growing, and the price is a constant. Logistic loss has gaps too, where an example
+weighs more than 1 and than all before it: its prediction was made at too high a rate, and the price is ln K/η + Σ gaps.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from rue._intrinsics import LANES
 from rue._jit import inline, values
 from rue.arithmetic import exp
+from rue.domains import Reals
+from rue.errors import SettingsError
 from rue.learners.points import MEMORY
 
 __all__ = [
@@ -40,6 +45,8 @@ __all__ = [
     "ByMean",
     "Chances",
     "Means",
+    "Pooling",
+    "open_memory",
 ]
 
 # Rows of `members`: what each has lost, its share of its kind's weight, and what the present round cost it.
@@ -50,11 +57,36 @@ PREDICTION, YES, NO, STEP, REACH = range(5)
 SCRATCH = 5
 # Rows of `work`, a column a kind: the probabilities of yes and no of its mixture, or its mean; what its best has lost.
 MIXED_YES, MIXED_NO, LOWEST = range(3)
-# Places in `memory`: the rate η, Σ gaps, the largest example weight, and what the mixture has lost.
+# Places in `memory`: the rate η, Σ gaps, the largest example weight but 1 at least, and what the mixture has lost.
 ETA, GAPS, HEAVIEST, MIXED = range(MEMORY, MEMORY + 4)
 MIXING_MEMORY = MEMORY + 4
 
 E = TypeVar("E")
+
+
+def open_memory(places: int, chances: bool) -> Any:
+    """The memory of a mixture before its first round, with so many places in all."""
+    memory = np.zeros(places)
+    memory[HEAVIEST] = 1.0
+    memory[ETA] = 1.0 if chances else math.inf
+    return memory
+
+
+class Pooling:
+    """What the algorithms share that run as many rates of each of their kinds side by side."""
+
+    name: Any
+    rates: int
+    averaging = False
+
+    @property
+    def domain(self) -> Any:
+        return Reals()
+
+    def require_rates(self) -> None:
+        """Refuse a number of rates that does not fill the lanes."""
+        if not LANES <= self.rates <= 64 or self.rates % LANES:
+            raise SettingsError(f"{self.name}: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
 
 
 @inline

@@ -10,14 +10,12 @@ import numpy as np
 from rue._intrinsics import LANES, bits, from_bits
 from rue._jit import parameter
 from rue.arithmetic import exp, log
-from rue.domains import Reals
 from rue.errors import SettingsError
 from rue.learners.base import Learner
 from rue.learners.committee import committee
 from rue.learners.gradient import require_loss
 from rue.learners.mixing import (
     COST,
-    ETA,
     MIXED_NO,
     MIXED_YES,
     NO,
@@ -29,6 +27,8 @@ from rue.learners.mixing import (
     YES,
     ByChance,
     ByMean,
+    Pooling,
+    open_memory,
 )
 from rue.learners.points import T
 from rue.learners.pool import (
@@ -233,7 +233,7 @@ class MeanRule(_Rule):
 
 
 @parameter
-class Pooled:
+class Pooled(Pooling):
     """The algorithm behind `Mixture`: refuses nonsense, makes the rule and the pool."""
 
     name: Any
@@ -246,16 +246,7 @@ class Pooled:
         if isinstance(self.loss, Regularised):
             raise SettingsError("Mixture: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
         require_loss(self.loss, "Mixture")
-        if not LANES <= self.rates <= 64 or self.rates % LANES:
-            raise SettingsError(f"Mixture: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
-
-    @property
-    def domain(self) -> Any:
-        return Reals()
-
-    @property
-    def averaging(self) -> bool:
-        return False
+        self.require_rates()
 
     @property
     def budget(self) -> int:
@@ -277,8 +268,8 @@ class Pooled:
         members = np.zeros((RATES + 1, KINDS * self.rates))
         members[SHARES] = 1.0 / self.rates
         members[RATES] = np.concatenate([grid] * DIAGONAL + [matrix_grid] * MATRICES)
-        memory = np.zeros(POOL_MEMORY)
-        memory[ETA] = math.inf
+        chances = isinstance(self.loss, Logistic)
+        memory = open_memory(POOL_MEMORY, chances)
         if classes:
             memory[UNIT], memory[LOW], memory[HIGH] = 1.0, -self.loss.reach, self.loss.reach
         size = max(size, 1)
@@ -295,10 +286,10 @@ class Pooled:
             room=np.zeros((1 + MATRICES, NARROW)),
             notes=np.zeros((NOTES, 4)),
             rates=(0,) * self.rates,
-            way=ByChance(0) if isinstance(self.loss, Logistic) else ByMean(0),
+            way=ByChance(0) if chances else ByMean(0),
             exact=isinstance(self.loss, Square),
         )
-        if isinstance(self.loss, Logistic):
+        if chances:
             return ChanceRule(self.loss), pool
         return MeanRule(self.loss, classes, self.intercept and not classes), pool
 

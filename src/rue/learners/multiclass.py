@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from rue._intrinsics import LANES
 from rue._jit import kernel, parameter
 from rue.arithmetic import log
-from rue.domains import Reals
 from rue.errors import SettingsError
 from rue.learners import loop
-from rue.learners.mixing import COST, ETA, SCRATCH, SHARES, STEP
+from rue.learners.mixing import COST, SCRATCH, SHARES, STEP, Pooling, open_memory
 from rue.learners.points import T
 from rue.learners.softmax import (
     CLASS_MEMORY,
@@ -222,7 +220,7 @@ def predict_classes(point: Any, rows: Any, out: Any, begin: Any) -> Any:
 
 
 @parameter
-class Softmax:
+class Softmax(Pooling):
     """The algorithm behind `SoftmaxMixture`."""
 
     name: Any
@@ -233,16 +231,7 @@ class Softmax:
     def __post_init__(self) -> None:
         if not isinstance(self.loss, LogLoss):
             raise SettingsError("SoftmaxMixture: the loss is the log loss.")
-        if not LANES <= self.rates <= 64 or self.rates % LANES:
-            raise SettingsError(f"SoftmaxMixture: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
-
-    @property
-    def domain(self) -> Any:
-        return Reals()
-
-    @property
-    def averaging(self) -> bool:
-        return False
+        self.require_rates()
 
     @property
     def budget(self) -> int:
@@ -263,8 +252,6 @@ class Softmax:
         members = np.zeros((RATES + 1, KINDS * r))
         members[SHARES] = 1.0
         members[RATES] = np.tile(np.geomspace(*GRID, r), KINDS)
-        memory = np.zeros(CLASS_MEMORY)
-        memory[ETA] = math.inf
         pool = ClassPool(
             weights=np.zeros((size, 0, WIDE * r), dtype=np.float32),
             sums=np.zeros((size, 0, WIDE)),
@@ -276,7 +263,7 @@ class Softmax:
             inverses=np.zeros((NARROW, 2, NARROW)),
             members=members,
             kinds=np.full(KINDS, 1.0 / KINDS),
-            memory=memory,
+            memory=open_memory(CLASS_MEMORY, chances=True),
             counts=np.zeros(0),
             scratch=np.zeros((SCRATCH, KINDS * r)),
             scores=np.zeros(0),
