@@ -33,6 +33,7 @@ from numba.core.typing import templates
 from numba.extending import overload
 
 from rue._cache import DiskCache
+from rue._callees import Callee, set_environments
 from rue.errors import SettingsError
 
 __all__ = [
@@ -54,7 +55,8 @@ Vector = Annotated[Any, "vector"]
 
 C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+_CALLEE: dict[str, Any] = {**_OPTIONS, "pipeline_class": Callee}
 # Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
@@ -198,11 +200,10 @@ def _content(obj: Any) -> tuple[Any, ...]:
     return tuple(field.tobytes() if isinstance(field, np.ndarray) else field for field in fields)
 
 
-# Methods: an attribute template for each method name and number of arguments, which answers for our tuples only.
+# Methods: one attribute template answers for all methods of our tuples, and for nothing else.
 
 _owners: dict[type, type] = {}
-_waiting: dict[tuple[str, int], FunctionType] = {}
-_bridges: set[tuple[str, int]] = set()
+_bridges: dict[tuple[str, int], Any] = {}
 
 
 def _adopt(tuple_class: type, owner: type) -> None:
@@ -211,7 +212,6 @@ def _adopt(tuple_class: type, owner: type) -> None:
         method = inspect.getattr_static(owner, name)
         if isinstance(method, FunctionType) and not name.startswith("_"):
             _require_arguments(owner, name, method)
-            _waiting.setdefault((name, method.__code__.co_argcount), method)
 
 
 def _require_arguments(owner: type, name: str, method: FunctionType) -> None:
@@ -226,48 +226,41 @@ def _require_arguments(owner: type, name: str, method: FunctionType) -> None:
             )
 
 
-class _Method(templates._OverloadMethodTemplate):  # type: ignore[misc]  # Numba carries no types
-    """Numba's own method template, silent about every named tuple that is not one of ours."""
+@templates.infer_getattr
+class _Methods(templates.AttributeTemplate):  # type: ignore[misc]  # Numba carries no types
+    """Lets kernels call the methods of named tuples of ours."""
 
-    called: tuple[str, int]
+    key = numba.types.BaseNamedTuple
 
-    def _resolve(self, typ: Any, attr: str) -> Any:
+    def resolve(self, typ: Any, attr: str) -> Any:
         owner = _owners.get(getattr(typ, "instance_class", None))  # type: ignore[arg-type]
-        if owner is None or attr != self.called[0] or attr in typ.fields:
-            return None
         method = getattr(owner, attr, None)
-        if not isinstance(method, FunctionType) or method.__code__.co_argcount != self.called[1]:
+        if attr in typ.fields or attr.startswith("_") or not isinstance(method, FunctionType):
             return None
-        return super()._resolve(typ, self._attr)
+        called = attr, method.__code__.co_argcount
+        if called not in _bridges:
+            _bridges[called] = _bridge(called, method)(self.context)
+            self.context.refresh()
+        bridge = _bridges[called]
+        return bridge.resolve(typ, bridge._attr)
 
 
 _compiling = threading.RLock()
-"""Held while a method is bridged or a kernel compiled: files are parsed in several threads."""
+"""Held while a kernel is compiled: files are parsed in several threads."""
 
 
-def _bridge_waiting() -> None:
-    """Tell Numba of the methods adopted since the last time; not at import, where it would take 0.1 s."""
-    while _waiting:
-        called, method = _waiting.popitem()
-        if called not in _bridges:
-            _bridges.add(called)
-            _bridge(called, method)
-
-
-def _bridge(called: tuple[str, int], method: FunctionType) -> None:
-    """Let kernels call `anything.name(...)`; Numba wants a function with the method's own arguments, hence `exec`."""
+def _bridge(called: tuple[str, int], method: FunctionType) -> Any:
+    """The template of every method called so; Numba wants a function with the method's own arguments, hence `exec`."""
     name, code = called[0], method.__code__
     arguments = ", ".join(code.co_varnames[: code.co_argcount])
     scope: dict[str, Any] = {"owners": _owners}
     exec(f"def bridge({arguments}):\n    return owners[{code.co_varnames[0]}.instance_class].{name}", scope)
     bridge = scope["bridge"]
+    overload(bridge, strict=False, jit_options={**_CALLEE, "forceinline": name not in _CALLED})(bridge)
     key = f"{name}/{code.co_argcount}"  # under which Numba files the implementation
-    template = templates.make_overload_attribute_template(
-        numba.types.BaseNamedTuple, key, bridge, base=_Method, strict=False
+    return templates.make_overload_attribute_template(
+        numba.types.BaseNamedTuple, key, bridge, base=templates._OverloadMethodTemplate, strict=False
     )
-    template.called = called
-    templates.infer_getattr(template)
-    overload(bridge, strict=False, jit_options={**_OPTIONS, "forceinline": name not in _CALLED})(bridge)
 
 
 # Kernels.
@@ -275,7 +268,7 @@ def _bridge(called: tuple[str, int], method: FunctionType) -> None:
 
 def inline(function: F) -> F:
     """A plain function that kernels may call, and that is inlined where they do."""
-    overload(function, strict=False, jit_options={**_OPTIONS, "forceinline": True})(_hand_over(function))
+    overload(function, strict=False, jit_options={**_CALLEE, "forceinline": True})(_hand_over(function))
     return function
 
 
@@ -318,9 +311,9 @@ class Kernel:
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
             with _compiling:
-                _bridge_waiting()
                 try:
                     dispatcher.compile(signature)
+                    set_environments(dispatcher.overloads[signature])
                 except (NumbaError, TypeError) as error:
                     raise SettingsError(_explain(error, args)) from error
         entry: Callable[..., Any] = dispatcher.overloads[signature].entry_point
