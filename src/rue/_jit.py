@@ -1,4 +1,6 @@
-"""The only room, with `_cache`, `_callees` and `_intrinsics`, that knows how Numba is used: parameters, their methods, and kernels.
+"""The room that knows how Numba is used: parameters, their methods, and kernels.
+
+Beside it only `_cache`, `_callees` and `_intrinsics` know.
 
 A loss, domain, step or algorithm is a *parameter*: a frozen dataclass with plain Python methods. A *kernel* is a
 plain function that calls those methods. Before a kernel runs, each parameter is turned into a named tuple of its
