@@ -27,11 +27,13 @@ bench: $(VENV)/.bench      ## speed, as ratios against peers in the same run
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m compileall -q src
 	touch $@ $(VENV)/.run
 
 $(VENV)/.bench: $(VENV)/.test
