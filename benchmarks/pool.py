@@ -1,4 +1,4 @@
-"""The default learner's cost: its members side by side against one alone, the certificate, witnesses, and a whole file."""
+"""The default learner's cost: its members against one alone, the certificate, witnesses, and a whole file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def with_witnesses() -> list[tuple[str, float, str]]:
             for block in pieces:
                 going.learn(block)
 
-        times = best_of({"without": lambda: run(()), "with": lambda: run((1.0, 10.0, 100.0))})  # noqa: B023
+        times = best_of({"without": lambda: run(()), "with": lambda: run((1.0, 10.0, 100.0))})
         share = 100.0 * (times["with"] / times["without"] - 1.0)
         rows.append((f"{name}: witnesses on top of the pool, in %", share, "≤ 33"))
     return rows
