@@ -73,9 +73,11 @@ def _draw(found: dict[tuple[str, str], list[float]]) -> None:
 
     figure, panels = plt.subplots(1, len(AXES), figsize=(13, 3.4), sharey=True, layout="constrained")
     for panel, (axis, sizes) in zip(panels, AXES.items(), strict=True):
-        for name in LEARNERS:
+        for colour, name in enumerate(LEARNERS):
             if (seconds := found.get((axis, name))) is not None:
-                panel.loglog(sizes, seconds, "o-", label=f"{name} (slope {_slope(sizes, seconds):.2f})")
+                panel.loglog(sizes, seconds, f"oC{colour}-", label=f"{name} (slope {_slope(sizes, seconds):.2f})")
+        panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        panel.minorticks_off()
         panel.set_xlabel(axis)
         panel.grid(alpha=0.3)
         panel.legend(fontsize=8, frameon=False)
