@@ -15,17 +15,15 @@ docs/decisions/0002).
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import functools
-import gc
 import inspect
 import math
 import operator
 import re
 import threading
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FunctionType
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
@@ -37,7 +35,7 @@ from numba.core.typing import templates
 from numba.extending import overload
 
 from rue._cache import DiskCache
-from rue._callees import CALLED, INLINED, OPTIONS, KernelCompiler, set_environments
+from rue._callees import CALLED, INLINED, OPTIONS, KernelCompiler, set_environments, without_collection
 from rue.errors import SettingsError
 
 __all__ = [
@@ -282,18 +280,6 @@ def _hand_over(function: Any) -> Any:
     return scope["hand_over"]
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the search for unreachable objects, a tenth of the time: Numba makes many, and hardly any of them are."""
-    searching = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if searching:
-            gc.enable()
-
-
 def kernel(function: Callable[..., Any]) -> Kernel:
     """Make a kernel of a plain function; nothing is compiled before its first call."""
     return Kernel(function)
@@ -328,7 +314,7 @@ class Kernel:
             dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
-            with _compiling, _no_collection():
+            with _compiling, without_collection():
                 try:
                     dispatcher.compile(signature)
                     set_environments(dispatcher.overloads[signature])
