@@ -40,6 +40,11 @@ class ClassLearner(Learner):
         return 0 if self._point is None else int(self._point.memory[HIGHEST])
 
     @property
+    def seen(self) -> Any:
+        """Which of the classes 1, 2, … up to the highest it has learnt."""
+        return np.zeros(0, dtype=bool) if self._point is None else self._point.counts[: self.classes] > 0.0
+
+    @property
     def point(self) -> Any:
         """The posterior mean of the members' weights, a column for each class, of features as the data has them."""
         if self._point is None:
