@@ -1,24 +1,4 @@
-"""Estimators for scikit-learn: rue's learners behind `fit`, `partial_fit` and `predict`, with their certificates.
-
-They learn in the order of the rows and never shuffle, in one pass: `partial_fit` in pieces of any size gives the same
-bits as one call. Fitted, they have beside what scikit-learn asks for
-
-| attribute | what it is |
-|---|---|
-| `learner_`, `model_` | the learner, and what `rue.save` writes and `rue.explain` explains |
-| `risk_`, `loss_`, `mistakes_` | each example scored before it was learnt (Q1, Q4) |
-| `certificate_`, `certificate(radius=…)` | how much better any linear model could have done (D1, D2) |
-| `coef_`, `intercept_` | the point; of a mixture the posterior mean of its members' weights |
-
-A mixture mixes predictions, not weights, so its predictions are near ⟨coef_, x⟩ + intercept_, not equal to it.
-
->>> import rue
->>> from rue.sklearn import RueClassifier
->>> X, y = rue.census()
->>> model = RueClassifier().fit(X, y)
->>> round(model.risk_, 3)
-0.329
-"""
+"""What the estimators for scikit-learn have in common."""
 
 from __future__ import annotations
 
@@ -26,10 +6,14 @@ import threading
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from rue import ledger as accounts
 from rue.errors import BadExample, DataError, SettingsError
-from rue.learners import OGD, SVM, ClassLearner, Learner, Mixture, Perceptron, SoftmaxMixture
+from rue.learners import ClassLearner, Learner
 from rue.learners.points import owned
 from rue.learning import certificate_of
 from rue.losses import Logistic, Poisson, Regularised
@@ -40,22 +24,7 @@ from rue.regret.certificate import Certificate
 from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Labels, blocks
 
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-    from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-except ModuleNotFoundError as error:
-    raise ImportError("rue.sklearn needs scikit-learn: pip install 'rue[sklearn]'.") from error
-
-__all__ = [
-    "OGDClassifier",
-    "OGDRegressor",
-    "PerceptronClassifier",
-    "RueClassifier",
-    "RueRegressor",
-    "SVMClassifier",
-]
+__all__ = ["Classifier", "Online", "Regressor", "gives_chances"]
 
 
 def _canonical(X: Any) -> Any:
@@ -66,7 +35,7 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-class _Online(BaseEstimator):
+class Online(BaseEstimator):
     """What all estimators share: one learner, its evidence, and what is read from them."""
 
     intercept: bool
@@ -160,7 +129,7 @@ class _Online(BaseEstimator):
             self._turn = threading.Lock()
 
 
-class _Regressor(RegressorMixin, _Online):
+class Regressor(RegressorMixin, Online):
     """A learner of numbers."""
 
     def _made(self) -> Learner:
@@ -200,7 +169,7 @@ class _Regressor(RegressorMixin, _Online):
         return float(self._point[0]) if self.learner_.intercept else 0.0
 
 
-def _gives_chances(model: Any) -> bool:
+def gives_chances(model: Any) -> bool:
     """Whether its loss is logistic, so that scores are log-odds."""
     try:
         loss = make("loss", model.loss)
@@ -209,7 +178,7 @@ def _gives_chances(model: Any) -> bool:
     return isinstance(loss.loss if isinstance(loss, Regularised) else loss, Logistic)
 
 
-class _Classifier(ClassifierMixin, _Online):
+class Classifier(ClassifierMixin, Online):
     """A learner of classes; of two, `classes_[1]` is the one that predictions above 0 mean."""
 
     classes_: Any
@@ -273,7 +242,7 @@ class _Classifier(ClassifierMixin, _Online):
         p = self._predictions(X)
         return self.classes_[(p > 0.0).astype(np.int64) if self._two else self._shared(p).argmax(axis=1)]
 
-    @available_if(_gives_chances)  # type: ignore[untyped-decorator]
+    @available_if(gives_chances)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """The probability of each class."""
         p = self._predictions(X)
@@ -283,7 +252,7 @@ class _Classifier(ClassifierMixin, _Online):
 
         return np.column_stack((expit(-p), expit(p)))
 
-    @available_if(_gives_chances)  # type: ignore[untyped-decorator]
+    @available_if(gives_chances)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithm of the probability of each class."""
         p = self._predictions(X)
@@ -324,114 +293,3 @@ class _Classifier(ClassifierMixin, _Online):
         """The weights of the intercept, 0 without one."""
         points = self._points
         return points[:, 0] if self.learner_.intercept else np.zeros(len(points))
-
-
-class _BinaryClassifier(_Classifier):
-    """A learner of two classes; `sklearn.multiclass.OneVsRestClassifier` makes more of it."""
-
-    def _made(self, classes: int) -> Learner:
-        if classes > 2:
-            raise SettingsError(
-                "Only binary classification is supported. The type of the target is multiclass: RueClassifier learns "
-                "more classes, or put this one into OneVsRestClassifier."
-            )
-        return self._made_for_two()
-
-    def _made_for_two(self) -> Learner:
-        raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-
-class RueClassifier(_Classifier):
-    """Classes by the default learner, which has no learning rate to choose: `rue.Mixture`, for more than two classes
-    `rue.SoftmaxMixture`.
-
-    `budget` is the number of bytes a feature may take (for each class, if there are more than two).
-    """
-
-    def __init__(self, loss: Any = "logistic", budget: int | None = None, intercept: bool = True) -> None:
-        self.loss, self.budget, self.intercept = loss, budget, intercept
-
-    def _made(self, classes: int) -> Learner:
-        if classes == 2:
-            return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
-        if not _gives_chances(self):
-            raise SettingsError(f"RueClassifier: more than two classes are learnt with log loss: loss={self.loss!r}.")
-        return SoftmaxMixture(budget=self.budget, intercept=self.intercept)
-
-
-class RueRegressor(_Regressor):
-    """Numbers by the default learner, `rue.Mixture`, which has no learning rate to choose."""
-
-    def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
-        self.loss, self.budget, self.intercept = loss, budget, intercept
-
-    def _made(self) -> Learner:
-        return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
-
-
-class OGDClassifier(_BinaryClassifier):
-    """Two classes by projected online gradient descent, `rue.OGD` (A2, A3)."""
-
-    def __init__(
-        self,
-        loss: Any = "logistic",
-        domain: Any = "ball:10",
-        step: Any = "theory",
-        average: Any = "none",
-        intercept: bool = True,
-    ) -> None:
-        self.loss, self.domain, self.step, self.average, self.intercept = loss, domain, step, average, intercept
-
-    def _made_for_two(self) -> Learner:
-        return OGD(self.loss, self.domain, self.step, average=self.average, intercept=self.intercept)
-
-
-class OGDRegressor(_Regressor):
-    """Numbers by projected online gradient descent, `rue.OGD` (A2, A3)."""
-
-    def __init__(
-        self,
-        loss: Any = "square",
-        domain: Any = "ball:10",
-        step: Any = "theory",
-        average: Any = "none",
-        intercept: bool = True,
-    ) -> None:
-        self.loss, self.domain, self.step, self.average, self.intercept = loss, domain, step, average, intercept
-
-    def _made(self) -> Learner:
-        return OGD(self.loss, self.domain, self.step, average=self.average, intercept=self.intercept)
-
-
-class PerceptronClassifier(_BinaryClassifier):
-    """Two classes by Rosenblatt's Perceptron, `rue.Perceptron` (A1)."""
-
-    loss = "perceptron"
-
-    def __init__(self, average: Any = "none", intercept: bool = True) -> None:
-        self.average, self.intercept = average, intercept
-
-    def _made_for_two(self) -> Learner:
-        return Perceptron(average=self.average, intercept=self.intercept)
-
-
-class SVMClassifier(_BinaryClassifier):
-    """Two classes by the support vector machine, `rue.SVM` (A5, and A6 with weighting="t"), predicting by its average.
-
-    `alpha` is λ, called as in `SGDClassifier`.
-    """
-
-    loss = "hinge"
-
-    def __init__(
-        self, alpha: float = 0.01, weighting: str = "uniform", project: bool = False, intercept: bool = True
-    ) -> None:
-        self.alpha, self.weighting, self.project, self.intercept = alpha, weighting, project, intercept
-
-    def _made_for_two(self) -> Learner:
-        return SVM(self.alpha, self.weighting, project=self.project, intercept=self.intercept)
