@@ -88,6 +88,13 @@ def _weights(w: Any, rows: int) -> Any:
     return np.full(rows, float(w)) if isinstance(w, int | float) else np.asarray(w, dtype=np.float64)
 
 
+def _chances(p: float) -> tuple[float, float]:
+    """The probabilities of no and yes that log-odds stand for."""
+    e = math.exp(-abs(p))
+    likely, other = 1.0 / (1.0 + e), e / (1.0 + e)
+    return (other, likely) if p > 0.0 else (likely, other)
+
+
 class RueRegressor(_Named, base.MiniBatchRegressor):
     """Numbers by the default learner, `rue.Mixture`, which has no learning rate to choose.
 
@@ -173,9 +180,11 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one example."""
         number = self._numbers.get(y)
+        if w == 0.0:
+            return
         if number is not None:
             self._learner.update(x, number, w)
-        elif w != 0.0:
+        else:
             number = self._admit(y)
             try:
                 self._learner.update(x, number, w)
@@ -190,10 +199,7 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
             return {}
         p = self._learner.predict(x)
         if self._two:
-            e = math.exp(-abs(p))
-            likely, other = 1.0 / (1.0 + e), e / (1.0 + e)
-            no, yes = self._pair
-            return {no: other, yes: likely} if p > 0.0 else {no: likely, yes: other}
+            return dict(zip(self._pair, _chances(p), strict=True))
         chances = p[1:] / p[1:].sum() if p.size > 1 else p[1:]
         return dict(zip(self._numbers, chances.tolist(), strict=False))
 
@@ -224,10 +230,7 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
             return pd.DataFrame(index=X.index)
         p = self._predicted(X)
         if self._two:
-            e = np.exp(-np.abs(p))
-            likely, other = 1.0 / (1.0 + e), e / (1.0 + e)
-            columns = np.column_stack((np.where(p > 0.0, other, likely), np.where(p > 0.0, likely, other)))
-            return pd.DataFrame(columns, index=X.index, columns=list(self._pair))
+            return pd.DataFrame(list(map(_chances, p.tolist())), index=X.index, columns=list(self._pair))
         chances = p[:, 1:] / p[:, 1:].sum(axis=1, keepdims=True)
         return pd.DataFrame(chances, index=X.index, columns=list(self._numbers)[: chances.shape[1]])
 

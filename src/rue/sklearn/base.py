@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rue import ledger as accounts
 from rue.errors import BadExample, DataError, SettingsError
@@ -35,6 +35,15 @@ def _canonical(X: Any) -> Any:
     return X
 
 
+def _weights(sample_weight: Any, rows: int) -> Any:
+    """One weight a row, or None."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, int | float):
+        return np.full(rows, float(sample_weight))
+    return check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+
+
 class Online(BaseEstimator):
     """What all estimators share: one learner, its evidence, and what is read from them."""
 
@@ -52,8 +61,7 @@ class Online(BaseEstimator):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool, numeric: bool) -> tuple[Any, Any, Any]:
         X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, y_numeric=numeric)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        return _canonical(X), y, weights
+        return _canonical(X), y, _weights(sample_weight, X.shape[0])
 
     def _learn(self, X: Any, y: Any, weights: Any) -> None:
         """Learn rows in order, each scored before it is learnt."""
@@ -68,6 +76,12 @@ class Online(BaseEstimator):
             if why:
                 raise BadExample(before + end, why)
             before += len(block)
+
+    def _settled(self) -> Self:
+        """Refuse to have learnt nothing; a piece of a stream, however, may be all of weight 0."""
+        if not self.learner_.t and not self.refused_:
+            raise DataError("the sample weights are all zero: there is nothing to learn.")
+        return self
 
     def _predictions(self, X: Any) -> Any:
         """Of the learner as it stands, or of its average where it keeps one."""
@@ -137,7 +151,7 @@ class Regressor(RegressorMixin, Online):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from the beginning, in the order of the rows."""
-        return self._taught(X, y, sample_weight, True)
+        return self._taught(X, y, sample_weight, True)._settled()
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning."""
@@ -188,7 +202,7 @@ class Classifier(ClassifierMixin, Online):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from the beginning, in the order of the rows."""
-        return self._taught(X, y, None, sample_weight, True)
+        return self._taught(X, y, None, sample_weight, True)._settled()
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning; the first call needs to know all the classes there will be."""
