@@ -78,7 +78,8 @@ def certify(
     >>> from river import datasets, linear_model, preprocessing
     >>> model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
     >>> print(certify(datasets.Phishing(), model, radius=5, witnesses=5))
-    XX
+    no linear model of norm ≤ 5 could have lost less than 340.2 on this stream; this learner lost 412.6, so its regret
+    is at most +72.4 (D3, by witnesses).
     """
     classes = isinstance(_last(model), base.Classifier)
     made = make("loss", ("logistic" if classes else "square") if loss is None else loss)
