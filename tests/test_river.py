@@ -222,6 +222,7 @@ def test_any_classifier_certified_in_one_call(model, monkeypatch):
     assert yielded.regret_at_most == pytest.approx(told.regret_at_most, rel=1e-9)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_regressor_certified_exactly_and_with_late_labels():
     data = list(datasets.TrumpApproval().take(200))
     made = lambda: preprocessing.StandardScaler() | linear_model.LinearRegression()  # noqa: E731

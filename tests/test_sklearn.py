@@ -158,17 +158,16 @@ def test_more_than_two_classes_have_no_certificate():
 
 def test_linear_learners_predict_by_their_coefficients():
     X, y = data(n=80)
-    for model in (OGDClassifier(average="uniform"), SVMClassifier(), OGDClassifier(intercept=False)):
+    for model in (OGDClassifier(), SVMClassifier(), OGDClassifier(intercept=False)):
         model.fit(X, y)
         assert np.allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0], rtol=1e-10)
         assert np.array_equal(model.predict(X), model.classes_[(model.decision_function(X) > 0).astype(int)])
         assert (model.intercept_[0] == 0.0) == (not model.intercept)
+    run = rue.learn(X, np.where(y == "beech", 1, -1), learner=rue.SVM())
+    assert np.array_equal(SVMClassifier().fit(X, y).coef_[0], run.learner.average[1:])
     X, y = data(n=80, classes=0)
     model = OGDRegressor().fit(X, y)
     assert np.allclose(model.predict(X), X @ model.coef_ + model.intercept_)
-    svm = rue.SVM()
-    svm.run(*[data(n=80)[0], np.where(data(n=80)[1] == "beech", 1.0, -1.0)])
-    assert np.array_equal(SVMClassifier().fit(*data(n=80)).coef_[0], svm.average[1:])
 
 
 def test_probabilities():
