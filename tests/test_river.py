@@ -264,10 +264,10 @@ def test_words_moments_weights_and_missing_values():
 
 def test_classes_by_other_names_and_other_losses():
     X, y = table()
-    data = rows(X, y.map({True: 1, False: 0}))
     right = certify(rows(X, y), naive_bayes.GaussianNB(), radius=1.0)
-    told = certify(data, naive_bayes.GaussianNB(), radius=1.0)
-    assert told.regret_at_most == pytest.approx(right.regret_at_most)
+    for yes, no in ((1, 0), (1, -1), ("yes", "no"), ("green", "red")):
+        told = certify(rows(X, y.map({True: yes, False: no})), naive_bayes.GaussianNB(), radius=1.0)
+        assert told.regret_at_most == pytest.approx(right.regret_at_most)
     hinge = certify(rows(X, y), linear_model.Perceptron(), loss="hinge", radius=1.0)
     mistakes = len(y) - round(
         evaluate.progressive_val_score(rows(X, y), linear_model.Perceptron(), metrics.Accuracy()).get() * len(y)
