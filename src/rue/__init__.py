@@ -19,6 +19,7 @@ from rue.domains import (
 )
 from rue.entries import Entry, Race
 from rue.errors import BadExample, CheckFailed, DataError, RueError, SettingsError, UnknownName
+from rue.explaining import Explanation, Weights, explain, weights_of
 from rue.games import (
     ConvexRound,
     ExampleRound,
@@ -134,6 +135,7 @@ __all__ = [
     "EpsilonInsensitive",
     "Evidence",
     "ExampleRound",
+    "Explanation",
     "Fixed",
     "FlipFlop",
     "FollowTheLeader",
@@ -195,6 +197,7 @@ __all__ = [
     "Uniform",
     "UnknownName",
     "Vector",
+    "Weights",
     "ZeroOne",
     "__version__",
     "audit",
@@ -203,6 +206,7 @@ __all__ = [
     "census",
     "certify",
     "checks",
+    "explain",
     "hindsight_path",
     "learn",
     "load",
@@ -230,4 +234,5 @@ __all__ = [
     "separable_bound",
     "theorems",
     "trace",
+    "weights_of",
 ]
