@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import html
 import inspect
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
 import rue
+from snippets import Page, filled
 from rue.registry import registered
 from rue.sheets import save
 
@@ -157,7 +161,23 @@ def pictures(folder: Path) -> None:
         save(ax.figure, folder / f"{name}.svg")
 
 
+def fill(path: Path) -> None:
+    """Run a page and write what its code prints into it."""
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Path(folder, name) for name in ("page", "bin")]
+        for place in places:
+            place.mkdir()
+        path.write_text(filled(Page(path, *places)))
+        if path.name == "start.md":
+            shutil.copy(places[0] / "visits.svg", DOCS / "start.svg")
+
+
 if __name__ == "__main__":
+    os.environ["COLUMNS"] = "100"
+    if len(sys.argv) > 1:
+        for name in sys.argv[1:]:
+            fill(Path(name).resolve())
+        sys.exit()
     pictures(DOCS)
     (DOCS / "reference.md").write_text(reference())
     (DOCS / "theorems.md").write_text(theorems())
