@@ -13,6 +13,7 @@ Printed numbers may differ by a thousandth, times and rates by anything, and `..
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import glob
@@ -35,7 +36,12 @@ FENCE = re.compile(
     re.M | re.S,
 )
 NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
-TIMES = re.compile(r"\d[\d,.]*(?= s\b| examples a second)|\d{4}-\d\d-\d\dT[\d:]+(?:\+\d\d:\d\d)?")
+TIMES = re.compile(
+    r"\d[\d,.]*(?= s\b| examples a second)"
+    r"|\d{4}-\d\d-\d\dT[\d:]+(?:\+\d\d:\d\d)?"
+    r"|(?<=  )\d+\.\d\d(?=$|  )",  # the column of seconds in a race
+    re.M,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,10 +144,12 @@ class Page:
                     yield block, block.body, printed, block.span
 
     def python(self, block: Block) -> str:
-        """What a block prints."""
-        code = compile("\n" * block.line + block.body, str(self.path), "exec")
+        """What a block prints; the value of its last line, if it is an expression, is kept in `scope["_"]`."""
+        tree = ast.parse("\n" * block.line + block.body, str(self.path))
+        last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None
         with io.StringIO() as out, contextlib.redirect_stdout(out):
-            exec(code, self.scope)
+            exec(compile(tree, str(self.path), "exec"), self.scope)
+            self.scope["_"] = last and eval(compile(last, str(self.path), "eval"), self.scope)
             return out.getvalue()
 
     def command(self, line: str, code: int, where: str) -> str:
