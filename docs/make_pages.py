@@ -124,7 +124,7 @@ def theorems() -> str:
 
 def _cell(text: str) -> str:
     """Fit for a table of Markdown."""
-    return re.sub(r"([|*_<>\\])", r"\\\1", text)
+    return re.sub(r"([|*_\\])", r"\\\1", html.escape(text, quote=False))
 
 
 def decisions() -> str:

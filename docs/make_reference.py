@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -100,7 +101,9 @@ def _call(name: str, thing: Callable[..., Any]) -> str:
         found = inspect.signature(thing)
     except ValueError:
         return name
-    given = [one for one in found.parameters.values() if one.name != "self" and not one.name.startswith("_")]
+    given = [
+        one for one in found.parameters.values() if one.name not in ("self", "cls") and not one.name.startswith("_")
+    ]
     words, starred = [], False
     for one in given:
         if one.kind is one.KEYWORD_ONLY and not starred:
@@ -159,7 +162,10 @@ def _cell(doc: str) -> str:
 def _escaped(text: str) -> str:
     """Markdown's letters kept as they are, outside of code."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if i % 2 else re.sub(r"([*_<>\[\]])", r"\\\1", part) for i, part in enumerate(parts))
+    return "".join(
+        part if i % 2 else re.sub(r"([*_\[\]])", r"\\\1", html.escape(part, quote=False))
+        for i, part in enumerate(parts)
+    )
 
 
 def _text(doc: str) -> list[str]:

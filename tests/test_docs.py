@@ -98,7 +98,9 @@ def test_parameters_of_scikit_learn_exist():
 
     known = {name for cls in (SGDClassifier, SGDRegressor) for name in inspect.signature(cls).parameters}
     text = (ROOT / "docs/from/sklearn.md").read_text()
-    named = {piece.split("=")[0] for piece in options(ROOT / "docs/from/sklearn.md") if re.match(r"[a-z]\w*(=|$)", piece)}
+    named = {
+        piece.split("=")[0] for piece in options(ROOT / "docs/from/sklearn.md") if re.match(r"[a-z]\w*(=|$)", piece)
+    }
     elsewhere = {"sample_weight", "coef_", "intercept_", "classes_", "cross_val_score"}
     assert named - elsewhere <= known, named - elsewhere - known
     for name in known - {"verbose"}:
