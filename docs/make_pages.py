@@ -19,11 +19,12 @@ import textwrap
 from pathlib import Path
 
 import make_tour
-import rue
 from make_reference import anchor, group, pages
+from snippets import Page, filled
+
+import rue
 from rue.registry import registered
 from rue.sheets import save
-from snippets import Page, filled
 
 DOCS = Path(__file__).parent
 

@@ -12,8 +12,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from rue.sheets import save
 from snippets import Block, Page, blocks_of
+
+from rue.sheets import save
 
 __all__ = ["cells_of", "figure_of", "make"]
 
