@@ -31,11 +31,13 @@ docs: $(VENV)/.test        ## the site, in build/site
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m compileall -q src
 	touch $@ $(VENV)/.run
 
 $(VENV)/.bench: $(VENV)/.test

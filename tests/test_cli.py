@@ -226,7 +226,7 @@ def test_wrong_usage_is_one_sentence(args, code, words, tmp_path, monkeypatch):
 
 
 def test_help_teaches_by_example():
-    for command in ("learn", "predict", "certify", "audit", "play", "theorems", "inspect"):
+    for command in ("learn", "predict", "certify", "audit", "play", "theorems", "inspect", "weights"):
         shown = run(command, "--help").stdout
         assert re.search(rf"rue {command}", shown), command
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 import rue
 from rue.learners.mixing import ETA
-from rue.learners.standing import KIND_NAMES, Course, next_mark, standing
+from rue.learners.standing import KIND_NAMES, SOFTMAX_NAMES, Course, next_mark, standing
 from rue.passes import Pass
 from rue.regret.evidence import open_evidence
 from rue.regret.witnesses import FEW, RATES
@@ -50,6 +50,38 @@ def test_members_and_the_price_of_not_knowing_the_rate(loss):
     assert {member.kind for member in found.members} == set(KIND_NAMES)
     assert found.bytes_per_feature == made.learner.algorithm.budget
     assert str(found).count("\n") == 1
+
+
+def test_members_of_a_list_of_learners():
+    X, y = stream()
+    X /= np.abs(X).max(axis=0)  # larger predictions are clipped before they are mixed
+    made = rue.learn(X, y, learner=rue.Mixture(members=["ogd", "adagrad"]))
+    found = made.members
+    alone = [rue.learn(X, y, learner=name).loss for name in ("ogd", "adagrad")]
+    np.testing.assert_allclose(column(found, "loss"), alone, rtol=1e-9)
+    assert [member.kind.split("(")[0] for member in found.members] == ["OGD", "AdaGrad"]
+    assert [member.rate for member in found.members] == [None, None]
+    assert found.loss == pytest.approx(made.loss)
+    assert found.price == pytest.approx(made.loss - min(alone))
+    assert found.price_at_most == pytest.approx(math.log(2.0))
+    assert found.bytes_per_feature == 5 * 8  # a number for OGD, four for AdaGrad
+    assert len(made.course.t) > 20
+    assert "OGD(" in str(found)
+
+
+def test_members_of_a_mixture_of_more_classes():
+    X, _ = stream(400)
+    y = np.argmax(X @ np.random.default_rng(3).standard_normal((5, 3)), axis=1)
+    made = rue.learn(X, y, task="multiclass")
+    found = made.members
+    losses = column(found, "loss")
+    assert found.loss == pytest.approx(made.loss)
+    assert found.price == pytest.approx(made.loss - losses.min())
+    assert found.price <= found.price_at_most == pytest.approx(math.log(48))
+    wanted = np.exp(losses.min() - losses)
+    np.testing.assert_allclose(column(found, "weight"), wanted / wanted.sum(), rtol=1e-6, atol=1e-12)
+    assert {member.kind for member in found.members} == set(SOFTMAX_NAMES)
+    assert found.bytes_per_feature % made.learner.algorithm.budget == 0
 
 
 def test_kinds_that_retire_have_no_weight_and_are_never_the_best():

@@ -24,6 +24,7 @@ from conftest import ROOT, SOAK, many
 from rue.errors import DataError
 from rue.streams import Labels
 from rue.streams.columns import Columns, find_column, plan
+from rue.streams.delimited import _hexadecimal
 from rue.streams.encoding import encode
 from rue.streams.scanning import scan
 from rue.streams.tables import Position, open_table
@@ -951,3 +952,8 @@ def test_memory_does_not_grow_with_the_stream():
         assert rows > size / 40
         peaks.append(peak)
     assert peaks[1] < peaks[0] + 40, peaks
+
+
+@given(st.lists(st.sampled_from([b"0", b"x", b"X", b"1", b",", b"\n", b"\x10"]), max_size=40).map(b"".join))
+def test_hexadecimal_numbers_are_seen(data):
+    assert _hexadecimal(data) == (b"0x" in data or b"0X" in data)

@@ -14,9 +14,9 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-__all__ = ["LANES", "bits", "collect_lanes", "fetch", "from_bits", "move_lanes"]
+from rue._callees import INLINED
 
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}  # as kernels are compiled
+__all__ = ["LANES", "bits", "collect_lanes", "fetch", "from_bits", "move_lanes"]
 
 
 def fetch(array: Any, k: Any) -> None:
@@ -37,7 +37,7 @@ def _prefetch(_: Any, array: Any, k: Any) -> Any:
     return numba.types.void(array, k), generate
 
 
-@overload(fetch, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+@overload(fetch, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _fetch(array: Any, k: Any) -> Any:
     def implementation(array: Any, k: Any) -> Any:
         return _prefetch(array, k)
@@ -73,12 +73,12 @@ def _from_bits(_: Any, n: Any) -> Any:
     return numba.types.float64(numba.types.int64), generate
 
 
-@overload(bits, strict=False, jit_options={**_OPTIONS, "forceinline": True})  # type: ignore[untyped-decorator]
+@overload(bits, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _bits_of(x: Any) -> Any:
     return lambda x: _bits(x)
 
 
-@overload(from_bits, strict=False, jit_options={**_OPTIONS, "forceinline": True})  # type: ignore[untyped-decorator]
+@overload(from_bits, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _float_of(n: Any) -> Any:
     return lambda n: _from_bits(n)
 
@@ -150,11 +150,11 @@ def _move_lanes(_: Any, table: Any, place: Any, steps: Any, at: Any, f: Any) -> 
     return numba.types.void(table, place, steps, at, f), generate
 
 
-@overload(collect_lanes, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+@overload(collect_lanes, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _collecting(sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
     return lambda sums, at, table, place, x: _collect_lanes(sums, at, table, place, x)
 
 
-@overload(move_lanes, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator]
+@overload(move_lanes, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _moving(table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
     return lambda table, place, steps, at, f: _move_lanes(table, place, steps, at, f)

@@ -1,4 +1,6 @@
-"""The only room, with `_cache`, that knows how Numba is used: parameters, their methods, and kernels.
+"""The room that knows how Numba is used: parameters, their methods, and kernels.
+
+Beside it only `_cache`, `_callees` and `_intrinsics` know.
 
 A loss, domain, step or algorithm is a *parameter*: a frozen dataclass with plain Python methods. A *kernel* is a
 plain function that calls those methods. Before a kernel runs, each parameter is turned into a named tuple of its
@@ -33,7 +35,7 @@ from numba.core.typing import templates
 from numba.extending import overload
 
 from rue._cache import DiskCache
-from rue._callees import Callee, set_environments
+from rue._callees import CALLED, INLINED, OPTIONS, KernelCompiler, set_environments, without_collection
 from rue.errors import SettingsError
 
 __all__ = [
@@ -55,8 +57,6 @@ Vector = Annotated[Any, "vector"]
 
 C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-_CALLEE: dict[str, Any] = {**_OPTIONS, "pipeline_class": Callee}
 # Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
@@ -256,7 +256,7 @@ def _bridge(called: tuple[str, int], method: FunctionType) -> Any:
     scope: dict[str, Any] = {"owners": _owners}
     exec(f"def bridge({arguments}):\n    return owners[{code.co_varnames[0]}.instance_class].{name}", scope)
     bridge = scope["bridge"]
-    overload(bridge, strict=False, jit_options={**_CALLEE, "forceinline": name not in _CALLED})(bridge)
+    overload(bridge, strict=False, jit_options=CALLED if name in _CALLED else INLINED)(bridge)
     key = f"{name}/{code.co_argcount}"  # under which Numba files the implementation
     return templates.make_overload_attribute_template(
         numba.types.BaseNamedTuple, key, bridge, base=templates._OverloadMethodTemplate, strict=False
@@ -268,7 +268,7 @@ def _bridge(called: tuple[str, int], method: FunctionType) -> Any:
 
 def inline(function: F) -> F:
     """A plain function that kernels may call, and that is inlined where they do."""
-    overload(function, strict=False, jit_options={**_CALLEE, "forceinline": True})(_hand_over(function))
+    overload(function, strict=False, jit_options=INLINED)(_hand_over(function))
     return function
 
 
@@ -285,14 +285,18 @@ def kernel(function: Callable[..., Any]) -> Kernel:
     return Kernel(function)
 
 
+def _jit(function: Callable[..., Any]) -> Any:
+    return numba.njit(nogil=True, pipeline_class=KernelCompiler, **OPTIONS)(function)
+
+
 class Kernel:
     """A function compiled once for each combination of types, kept on disk between processes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self.kept: Any = numba.njit(nogil=True, **_OPTIONS)(function) if not config.DISABLE_JIT else None
-        self.unkept: Any = numba.njit(nogil=True, **_OPTIONS)(function) if not config.DISABLE_JIT else None
+        self.kept: Any = None if config.DISABLE_JIT else _jit(function)
+        self.unkept: Any = None if config.DISABLE_JIT else _jit(function)
 
     def __call__(self, *args: Any) -> Any:
         return self.resolve(*args)(*map(twin, args))
@@ -310,7 +314,7 @@ class Kernel:
             dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
-            with _compiling:
+            with _compiling, without_collection():
                 try:
                     dispatcher.compile(signature)
                     set_environments(dispatcher.overloads[signature])

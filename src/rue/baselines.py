@@ -27,22 +27,25 @@ NEGATIVE, POSITIVE, FIRST, SAME, OTHER, REPEATED, MASS, MEAN, SPREAD, LAST = ran
 
 
 @kernel
-def _enter(loss: Any, classes: Any, sums: Any, y: Any, weights: Any, predictions: Any) -> None:
-    """The labels of the examples that were scored, one after the other, so that blocks do not matter."""
+def _enter_numbers(loss: Any, sums: Any, y: Any, weights: Any) -> None:
     for i in range(y.size):
-        weight = weights[i] if weights.size > 0 else 1.0
-        if math.isnan(predictions[i]) or not weight > 0.0:
-            continue
         last, sums[LAST] = sums[LAST], y[i]
-        sums[MASS] += weight
-        if classes:
-            sums[POSITIVE if y[i] > 0.0 else NEGATIVE] += weight
-            sums[FIRST if math.isnan(last) else SAME if y[i] == last else OTHER] += weight
-        else:
-            sums[REPEATED] += weight * loss.value(0.0 if math.isnan(last) else last, y[i])
-            away = y[i] - sums[MEAN]
-            sums[MEAN] += away * weight / sums[MASS]
-            sums[SPREAD] += weight * away * (y[i] - sums[MEAN])
+        sums[MASS] += weights[i]
+        sums[REPEATED] += weights[i] * loss.value(0.0 if math.isnan(last) else last, y[i])
+        away = y[i] - sums[MEAN]
+        sums[MEAN] += away * weights[i] / sums[MASS]
+        sums[SPREAD] += weights[i] * away * (y[i] - sums[MEAN])
+
+
+def _enter_classes(sums: Any, y: Any, weights: Any) -> None:
+    """One weight after the other is added, so that blocks do not matter."""
+    before = np.concatenate(([sums[LAST]], y[:-1]))
+    first, same = np.isnan(before), before == y
+    parts = {MASS: np.ones_like(same), POSITIVE: y > 0.0, NEGATIVE: y <= 0.0}
+    parts |= {FIRST: first, SAME: same, OTHER: ~(first | same)}
+    for place, which in parts.items():
+        sums[place] = np.cumsum(np.concatenate(([sums[place]], weights[which])))[-1]
+    sums[LAST] = y[-1]
 
 
 @kernel
@@ -67,11 +70,16 @@ class Baselines:
 
     def enter(self, loss: Loss, y: Any, weights: Any, predictions: Any) -> None:
         """Some consecutive labels as the loss takes them; those without a prediction are left out."""
-        _enter(loss, loss.task != "regress", self.sums, y, weights, predictions)
+        scored = ~np.isnan(predictions) & (weights > 0.0 if weights.size else True)
+        y, masses = y[scored], weights[scored] if weights.size else np.ones(np.count_nonzero(scored))
+        if not y.size:
+            return
+        if loss.task == "regress":
+            _enter_numbers(loss, self.sums, y, masses)
+        else:
+            _enter_classes(self.sums, y, masses)
         if loss.task != "classify" and not isinstance(loss, Square | Poisson):
-            scored = np.isfinite(predictions) & (weights > 0.0 if weights.size else True)
-            masses = weights[scored] if weights.size else np.ones(int(scored.sum()))
-            self._merge(np.concatenate([self.values, y[scored]]), np.concatenate([self.masses, masses]))
+            self._merge(np.concatenate([self.values, y]), np.concatenate([self.masses, masses]))
             while self.values.size > MOST:
                 self.digits -= 4
                 self._merge(self.values, self.masses)
@@ -124,6 +132,8 @@ class Baselines:
 
 def _at(loss: Loss, y: Any, weights: Any) -> Callable[[float], float]:
     """Σ weight·ℓ(c, y) as a function of c."""
+    if y.size <= 2:  # two classes are not worth compiling for
+        return lambda c: sum(w * loss.value(c, label) for w, label in zip(weights.tolist(), y.tolist(), strict=True))
     total, as_compiled = _total.resolve(loss, 0.0, y, weights), twin(loss)
     return lambda c: float(total(as_compiled, c, y, weights))
 

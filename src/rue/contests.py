@@ -9,7 +9,7 @@ import numpy as np
 
 from rue.entries import Race
 from rue.errors import SettingsError
-from rue.learners.standing import KIND_NAMES, Standing
+from rue.learners.standing import Member, Standing
 from rue.learning import Run
 from rue.sheets import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Sheet, new_figure, save, saveable
 
@@ -30,15 +30,14 @@ def plot_members(run: Run, ax: Axes | None = None) -> Axes:
     """
     found, t, losses, _ = _course_of(run)
     sheet = Sheet(ax)
-    ahead, many = losses - np.array([*run.course.loss, found.loss])[:, None], len(found.members) // len(KIND_NAMES)
-    for i, member in enumerate(found.members):
-        sheet.ax.plot(t, ahead[:, i], color=COLOURS[i // many], lw=0.6, alpha=0.35 if member.running else 0.2)
-    for kind in range(len(KIND_NAMES)):
-        own = range(many * kind, many * kind + many)
-        if found.members[own[0]].running:
+    ahead = losses - np.array([*run.course.loss, found.loss])[:, None]
+    for kind, own in enumerate(_kinds(found)):
+        colour, running = COLOURS[kind % len(COLOURS)], found.members[own[0]].running
+        for i in own:
+            sheet.ax.plot(t, ahead[:, i], color=colour, lw=0.6, alpha=0.35 if running else 0.2)
+        if running:
             best = min(own, key=lambda i: found.members[i].loss)
-            name = f"{KIND_NAMES[kind]}, rate {found.members[best].rate:.2g}"
-            sheet.line(t, ahead[:, best], name, COLOURS[kind], lw=1.8)
+            sheet.line(t, ahead[:, best], _short(found.members[best]), colour, lw=1.8)
     within = found.price_at_most if found.price_at_most > 0.0 else 1.0
     sheet.ax.axhline(0.0, color="black", lw=1.2, zorder=3)
     sheet.ends.append((0.0, "the mixture  0", "black"))
@@ -51,16 +50,15 @@ def plot_members(run: Run, ax: Axes | None = None) -> Axes:
 
 def plot_shares(run: Run, ax: Axes | None = None) -> Axes:
     """How the weight of a mixture is shared by the kinds of its members, against t."""
-    _, t, _, weights = _course_of(run)
-    sheet = Sheet(ax)
-    shares = weights.reshape(t.size, len(KIND_NAMES), -1).sum(axis=2)
-    edges = np.c_[np.zeros(t.size), np.cumsum(shares, axis=1)]
-    for kind, name in enumerate(KIND_NAMES):
-        low, high = edges[:, kind], edges[:, kind + 1]
-        sheet.ax.fill_between(t, low, high, color=COLOURS[kind], alpha=0.75, lw=0)
-        if shares[-1, kind] >= 0.005:
-            middle = 0.5 * float(low[-1] + high[-1])
-            sheet.ends.append((middle, f"{name}  {shares[-1, kind]:.0%}", COLOURS[kind]))
+    found, t, _, weights = _course_of(run)
+    sheet, high = Sheet(ax), np.zeros(t.size)
+    for kind, own in enumerate(_kinds(found)):
+        share, low, colour = weights[:, own].sum(axis=1), high, COLOURS[kind % len(COLOURS)]
+        high = low + share
+        sheet.ax.fill_between(t, low, high, color=colour, alpha=0.75, lw=0)
+        if share[-1] >= 0.005:
+            name = _short(found.members[own[0]], rate=False)
+            sheet.ends.append((0.5 * float(low[-1] + high[-1]), f"{name}  {share[-1]:.0%}", colour))
     sheet.rounds(int(t[-1]))
     sheet.ax.set_ylim(0.0, 1.0)
     return sheet.finish("share of the weight", "Who carries the weight")
@@ -102,6 +100,17 @@ def draw_race(race: Race, path: Any = None) -> Figure:
     if path is not None:
         save(figure, path)
     return figure
+
+
+def _kinds(found: Standing) -> list[list[int]]:
+    """The members' numbers, kind by kind."""
+    names = dict.fromkeys(member.kind for member in found.members)
+    return [[i for i, member in enumerate(found.members) if member.kind == name] for name in names]
+
+
+def _short(member: Member, rate: bool = True) -> str:
+    name = member.kind if len(member.kind) <= 40 else member.kind[:39] + "…"
+    return f"{name}, rate {member.rate:.2g}" if rate and member.rate is not None else name
 
 
 def _course_of(run: Any) -> tuple[Standing, Any, Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rue import ledger as accounts
+from rue.explaining import weights_of
 from rue.learners.standing import standing
 from rue.learning import certificate_of
 from rue.model_file import Model
@@ -21,25 +22,11 @@ def largest_weights(model: Model, most: int = 10) -> list[tuple[str, float]]:
 
     Of more than two classes, a feature has a weight for each.
     """
-    learner = model.learner
-    if learner.t == 0:
+    if model.learner.t == 0:
         return []
-    point = learner.point
-    classes = 1 if point.ndim == 1 else point.shape[1]
-    point = point.reshape(-1)
-    used = np.flatnonzero(point)
-    order = used[np.argsort(-np.abs(point[used]), kind="stable")[:most]]
-    called = {**{j: str(name) for name, j in learner.names.places.items()}, **model.names}
-    shift = int(learner.intercept)
-    found = []
-    for place in order.tolist():
-        j, c = divmod(place, classes)
-        name = "intercept" if j < shift else called.get(j - shift, f"feature {j - shift}")
-        if learner.loss.task == "multiclass":
-            named = model.labels is not None and c < len(model.labels.classes)
-            name += f" for {model.labels.classes[c] if model.labels and named else c + 1!r}"
-        found.append((name, float(point[place])))
-    return found
+    return [
+        (f"{name} for {told[0]!r}" if told else name, weight) for name, *told, weight in weights_of(model).largest(most)
+    ]
 
 
 def describe(model: Model, most: int = 10, radius: float | None = None) -> str:

@@ -11,8 +11,7 @@ from rue import ledger as accounts
 from rue.baselines import Baselines
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import Learner, Mixture, SoftmaxMixture
-from rue.learners.mixture import Pooled
-from rue.learners.standing import Course, next_mark
+from rue.learners.standing import MIXTURES, Course, next_mark
 from rue.registry import make
 from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels
@@ -113,7 +112,7 @@ class Pass:
         self.begin(said)
         assert self.labels is not None
         self.labels = self.labels.extended(said)
-        if not isinstance(self.learner.algorithm, Pooled):
+        if not isinstance(self.learner.algorithm, MIXTURES):
             return self._learn(block)
         begin, outs = 0, []
         while begin < max(1, len(block)) and self.stopped is None:

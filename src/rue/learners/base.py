@@ -15,7 +15,7 @@ from rue._jit import Strided, twin
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import loop
 from rue.learners.intake import Names, complaint, dense_row, number, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, state_of
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, owned, state_of
 from rue.ledger import Ledger, Silent
 from rue.streams import Block, blocks
 
@@ -380,7 +380,7 @@ class Learner:
         return {key: getattr(self, key) for key in ("algorithm", "intercept", "d", "names", "_rule", "_point")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update((key, owned(value)) for key, value in state.items())
         self._ready()
 
     def __eq__(self, other: object) -> bool:

@@ -40,6 +40,11 @@ class ClassLearner(Learner):
         return 0 if self._point is None else int(self._point.memory[HIGHEST])
 
     @property
+    def seen(self) -> Any:
+        """Which of the classes 1, 2, … up to the highest it has learnt."""
+        return np.zeros(0, dtype=bool) if self._point is None else self._point.counts[: self.classes] > 0.0
+
+    @property
     def point(self) -> Any:
         """The posterior mean of the members' weights, a column for each class, of features as the data has them."""
         if self._point is None:
@@ -53,16 +58,34 @@ class ClassLearner(Learner):
 
     def predict(self, x: Any, average: bool = False) -> Any:
         """The probabilities of one example: of a class never seen before, then of the classes."""
-        pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+        if type(x) is dict and tuple(x) == self.names.keys:
+            names = self.names.pack(x)
+            pair: Any = names.indices, names.values
+        else:
+            pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
         if pair is None:
-            return self.predict_many(dense_row(x)[None, :])[0]
-        from scipy import sparse
-
-        inside = pair[0] < self.d  # features never seen have weight 0
-        indices, values = pair[0][inside].astype(np.int64), pair[1][inside]
+            row = dense_row(x)
+            if self._point is None or row.size != self.d:
+                return self.predict_many(row[None, :])[0]  # which makes room, or complains
+            return self._chances(DenseRows(row, np.uint64(self.d), np.uint64(self.intercept)), x)
         if not np.isfinite(pair[1]).all():
             raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
-        return self.predict_many(sparse.csr_matrix((values, indices, [0, indices.size]), shape=(1, self.d)))[0]
+        if self._point is None:
+            return np.ones(1)
+        inside = pair[0] < self.d  # features never seen have weight 0
+        indices, values = pair if inside.all() else (pair[0][inside], pair[1][inside])
+        ends = np.array([0, indices.size])
+        return self._chances(SparseRows(ends, indices, values, np.uint64(self.d), np.uint64(self.intercept)), x)
+
+    def _chances(self, rows: Any, x: Any) -> Any:
+        """The probabilities of a single row."""
+        out = np.empty((1, 1 + self.classes))
+        kinds = type(None), type(rows)
+        if kinds not in self._run_rows:
+            self._run_rows[kinds] = predict_classes.resolve(self._point, rows, out, 0)
+        if self._run_rows[kinds](self._point, rows, out, 0)[1] != loop.OK:
+            raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
+        return out[0]
 
     def predict_many(self, X: Any, average: bool = False) -> Any:
         """A row of probabilities for each example, as `predict` gives them, learning nothing."""

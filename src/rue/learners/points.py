@@ -30,6 +30,7 @@ __all__ = [
     "Dense",
     "Scaled",
     "T",
+    "owned",
     "padded",
     "state_of",
 ]
@@ -55,6 +56,16 @@ def state_of(point: Any, coordinates: int) -> dict[str, Any]:
     for k, member in enumerate(point.points() if hasattr(point, "points") else ()):
         found |= {f"{k}.{name}": array for name, array in state_of(member, coordinates).items()}
     return found
+
+
+def owned(value: Any) -> Any:
+    """A tuple of arrays, however deep, that kernels may write to: what a file lends, mapped into memory, is copied."""
+    if isinstance(value, np.ndarray):
+        return value if type(value) is np.ndarray and value.flags.writeable else np.array(value)
+    if isinstance(value, tuple):
+        fields = map(owned, value)
+        return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)
+    return value
 
 
 def padded(array: Any, size: int) -> Any:

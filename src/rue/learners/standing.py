@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from rue.learners.base import Learner
-from rue.learners.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, ByChance
+from rue.learners.committee import Committee
+from rue.learners.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, Chances
 from rue.learners.mixture import RATES, Pooled
-from rue.learners.pool import PoolPoint
+from rue.learners.multiclass import Softmax
+from rue.learners.points import state_of
 
-__all__ = ["KIND_NAMES", "Course", "Member", "Standing", "next_mark", "standing"]
+__all__ = ["KIND_NAMES", "MIXTURES", "SOFTMAX_NAMES", "Course", "Member", "Standing", "next_mark", "standing"]
 
 KIND_NAMES = (
     "adaptive, by root mean square",
@@ -24,6 +26,10 @@ KIND_NAMES = (
     "second order, full, forgetting",
 )
 """What kinds 0 to 5 of `rue.learners.pool` are called."""
+SOFTMAX_NAMES = (*KIND_NAMES[:3], "adaptive, centred", "second order, centred", "second order, centred, forgetting")
+"""What kinds 0 to 5 of `rue.learners.softmax` are called."""
+MIXTURES = (Pooled, Softmax, Committee)
+"""Algorithms that have members."""
 MARKS = 4
 """How many looks are taken while the number of examples doubles."""
 
@@ -33,7 +39,9 @@ class Member:
     """One learner of a mixture."""
 
     kind: str
-    rate: float
+    """Of a mixture of given learners: what the member is."""
+    rate: float | None
+    """None where the member has its own step."""
     loss: float
     """Σ weight·ℓ of its own predictions, until it retired if it has."""
     weight: float
@@ -42,7 +50,7 @@ class Member:
     """Kinds that need few features retire when there are more."""
 
     def __str__(self) -> str:
-        return f"{self.kind}, rate {self.rate:.3g}"
+        return self.kind if self.rate is None else f"{self.kind}, rate {self.rate:.3g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,22 +93,35 @@ class Standing:
 def standing(learner: Learner) -> Standing | None:
     """How the members of a mixture stand; None for other learners."""
     algorithm = learner.algorithm
-    if not isinstance(algorithm, Pooled):
+    if not isinstance(algorithm, MIXTURES):
         return None
     pool = learner._point if learner._point is not None else algorithm.start(1)[1]
-    many = len(pool.rates)
-    columns = zip(pool.members[RATES].tolist(), pool.members[LOSSES].tolist(), _weights(pool).tolist(), strict=True)
-    members = tuple(
-        Member(KIND_NAMES[i // many], rate, loss, weight, bool(pool.kinds[i // many] >= 0.0))
-        for i, (rate, loss, weight) in enumerate(columns)
-    )
-    memory = pool.memory
-    log_price = isinstance(pool.way, ByChance)
-    price = math.log(len(members)) * memory[HEAVIEST] + memory[GAPS] if log_price else 2.0 * memory[GAPS]
-    return Standing(members, float(memory[MIXED]), float(price), algorithm.budget)
+    many = pool.members.shape[1]
+    if isinstance(algorithm, Committee):
+        same = f"loss={algorithm.loss!r}, "
+        kinds = [f"{member.name}({member.describe().replace(same, '', 1)})" for member in algorithm.members]
+        rates: list[float | None] = [None] * many
+    else:
+        names = KIND_NAMES if isinstance(algorithm, Pooled) else SOFTMAX_NAMES
+        kinds = [name for name in names for _ in range(algorithm.rates)]
+        rates = pool.members[RATES].tolist()
+    running = np.repeat(pool.kinds >= 0.0, many // pool.kinds.size).tolist()
+    columns = zip(kinds, rates, pool.members[LOSSES].tolist(), _weights(pool).tolist(), running, strict=True)
+    members, memory = tuple(Member(*column) for column in columns), pool.memory
+    log_price = isinstance(pool.experts(), Chances)
+    price = math.log(many) * memory[HEAVIEST] + memory[GAPS] if log_price else 2.0 * memory[GAPS]
+    return Standing(members, float(memory[MIXED]), float(price), _bytes(algorithm, pool))
 
 
-def _weights(pool: PoolPoint) -> Any:
+def _bytes(algorithm: Any, pool: Any) -> int:
+    """What a feature takes."""
+    if isinstance(algorithm, Committee):
+        rows = [array for point in pool.points() for array in state_of(point, pool.size()).values()]
+        return sum(array.nbytes // len(array) for array in rows if len(array) == pool.size())
+    return int(algorithm.budget) * (pool.classes() if isinstance(algorithm, Softmax) else 1)
+
+
+def _weights(pool: Any) -> Any:
     """The share of every member in the next prediction."""
     shares = pool.members[SHARES].reshape(pool.kinds.size, -1)
     kinds = np.maximum(pool.kinds, 0.0)
@@ -130,7 +151,7 @@ class Course:
     def look(self, learner: Learner) -> None:
         """Add how a mixture stands."""
         pool = learner._point
-        if not isinstance(pool, PoolPoint) or (self.t and self.t[-1] == learner.t):
+        if not hasattr(pool, "experts") or (self.t and self.t[-1] == learner.t):
             return
         losses = pool.members[LOSSES].copy()
         losses.reshape(pool.kinds.size, -1)[pool.kinds < 0.0] = math.nan

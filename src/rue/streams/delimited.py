@@ -13,6 +13,9 @@ import itertools
 import re
 from typing import Any
 
+import numpy as np
+
+from rue._jit import kernel
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
 from rue.streams.encoding import shortened
@@ -33,6 +36,7 @@ WORDS = {"number": "a number", "boolean": "true or false", "category": "text in 
 SNIFFED = 1 << 16
 _MARK = b"\xef\xbb\xbf"
 _SHAPE = re.compile(r"Expected (\d+) columns, got (\d+)")
+_ZERO, _X, _SMALL = np.uint8(ord("0")), np.uint8(ord("x")), np.uint8(0x20)
 _WHERE = re.compile(r"In CSV column #(\d+): .*?conversion error to [^:]*: (?:invalid value '(.*)')?", re.DOTALL)
 
 
@@ -197,7 +201,16 @@ def _is_text(data: bytes) -> bool:
 
 def _hexadecimal(data: bytes) -> bool:
     """Whether there may be a 0x10, which pyarrow takes for a whole number, but not for a number with a fraction."""
-    return (b"x" in data or b"X" in data) and (b"0x" in data or b"0X" in data)  # one letter is found much faster
+    return (b"x" in data or b"X" in data) and bool(_has_prefix(np.frombuffer(data, np.uint8)))
+
+
+@kernel
+def _has_prefix(data: Any) -> Any:
+    """Whether 0x or 0X occurs."""
+    found = False
+    for i in range(data.size - 1):  # without a way out it is done in vectors
+        found |= (data[i] == _ZERO) & ((data[i + 1] | _SMALL) == _X)
+    return found
 
 
 def _read_as(found: Any, hexadecimal: bool) -> Any:

@@ -208,7 +208,7 @@ def _column(batch: Any, name: str) -> Any:
 
     column = batch.column(name)
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
 
 

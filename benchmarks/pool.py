@@ -1,0 +1,85 @@
+"""The default learner's cost: its members against one alone, the certificate, witnesses, and a whole file."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rue
+from benchmarks import data, streams
+from benchmarks.clock import best_of
+from rue.ledger import Silent, open_ledger
+from rue.streams import blocks
+
+ROWS = 60_000
+MEMBERS = 48
+
+
+def side_by_side() -> list[tuple[str, float, str]]:
+    """48 members in one pass against one `AdaGrad` alone, both without accounts; and with the certificate."""
+    rows = []
+    for name in ("text_like", "toxicity", "a9a", "covtype", "elec2"):
+        if (stream := getattr(data, name)()) is None:
+            continue
+        X, y = stream[0][:ROWS], np.where(np.asarray(stream[1][:ROWS]) > 0, 1.0, -1.0)
+        pieces, d = list(blocks(X, y)), X.shape[1]
+
+        def run(learner: Any, ledger: Any, pieces: list[Any] = pieces) -> None:
+            for block in pieces:
+                learner.run_block(block, ledger, np.empty(len(block)), 0)
+
+        times = best_of(
+            {
+                "one": lambda: run(rue.AdaGrad("logistic", d=d), Silent(0)),  # noqa: B023  # called before the loop goes on
+                "all": lambda: run(rue.Mixture(d=d), Silent(0)),  # noqa: B023
+                "certified": lambda: run(rue.Mixture(d=d), open_ledger(d + 1)),  # noqa: B023
+            }
+        )
+        print(f"  {name}: " + ", ".join(f"{what} {seconds / y.size * 1e6:.2f} µs" for what, seconds in times.items()))
+        ratio, share = times["all"] / times["one"], 100.0 * (times["certified"] / times["all"] - 1.0)
+        rows.append((f"{name}: {MEMBERS} members, times one AdaGrad alone", ratio, f"≤ {MEMBERS // 3}"))
+        rows.append((f"{name}: the certificate on top of the pool, in %", share, "≤ 10"))
+    return rows
+
+
+def with_witnesses() -> list[tuple[str, float, str]]:
+    """`rue.learn` with witnesses at 1, 10 and 100, as the command line keeps them, against `rue.learn` without."""
+    from rue.passes import Pass
+
+    rows = []
+    for name in ("text_like", "toxicity", "a9a", "covtype", "elec2"):
+        if (stream := getattr(data, name)()) is None:
+            continue
+        pieces = list(blocks(stream[0][:ROWS], stream[1][:ROWS]))
+
+        def run(radii: tuple[float, ...], pieces: list[Any] = pieces) -> None:
+            going = Pass(witnesses=radii, units="largest", quick=True)
+            for block in pieces:
+                going.learn(block)
+
+        times = best_of({"without": lambda: run(()), "with": lambda: run((1.0, 10.0, 100.0))})
+        share = 100.0 * (times["with"] / times["without"] - 1.0)
+        rows.append((f"{name}: witnesses on top of the pool, in %", share, "≤ 33"))
+    return rows
+
+
+def whole_file(size: int = 1000) -> list[tuple[str, float, str]]:
+    """`rue learn FILE` with no options against `vw FILE` with none but the loss, by the clock."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        env = streams.environment(folder)
+        for kind, lines in (("numbers", streams.numeric("vw")), ("words", streams.wordy())):
+            path = streams.write(Path(folder) / "text.vw", lines, size * streams.MB)
+            vw = ["-m", "vowpalwabbit", "--loss_function", "logistic", "-b", "20", "--quiet", "-d", path]
+            commands = {
+                f"the pool, {kind}": [sys.executable, "-m", "rue", "learn", path, "--quiet"],
+                f"vw, {kind}": [sys.executable, *vw],
+            }
+            spent = streams.in_turns(commands, env, rounds=2)
+            ratio = spent[f"the pool, {kind}"].wall / spent[f"vw, {kind}"].wall
+            rows.append((f"{size} MB of {kind}: the whole pool, times VW's default learner", ratio, "≤ 1"))
+    return rows

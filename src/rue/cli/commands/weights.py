@@ -1,0 +1,41 @@
+"""`rue weights`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rue.cli.app import app
+from rue.cli.running import require_writable
+from rue.explaining import weights_of
+from rue.model_file import load_model
+from rue.streams.labels import plain
+
+__all__ = ["weights"]
+
+
+@app.command()
+def weights(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or a checkpoint.")],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", metavar="OUT.csv|.parquet", help="Where to; stdout if not given.")
+    ] = None,
+) -> int:
+    """The weights of a model by the names of features, as a plain table for use elsewhere, without those that are 0.
+
+    `rue weights clicks.rue --out weights.parquet`
+    """
+    require_writable(out)
+    found = load_model(model)
+    labels, told = found.labels, weights_of(found)
+    if out is not None:
+        told.save(out)
+    else:
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(told.table(), sys.stdout.buffer)
+    if labels is not None and labels.task == "classify":
+        print(f"sums above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}", file=sys.stderr)
+    return 0

@@ -1,0 +1,20 @@
+"""Estimators for River, which learn one example at a time by names; and certificates for any River model.
+
+`learn_many` gives the same bits as `learn_one` in a loop. A feature that an example does not have counts as 0, and one
+that was never learnt has no weight.
+
+>>> from river import datasets, evaluate, metrics
+>>> from rue.river import RueClassifier
+>>> evaluate.progressive_val_score(datasets.Phishing(), RueClassifier(), metrics.Accuracy())
+Accuracy: 89.59%
+"""
+
+try:
+    import river  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ImportError("rue.river needs River: pip install 'rue[river]'.") from error
+
+from rue.river.certifying import certify, scores
+from rue.river.estimators import RueClassifier, RueRegressor
+
+__all__ = ["RueClassifier", "RueRegressor", "certify", "scores"]

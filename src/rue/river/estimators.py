@@ -1,0 +1,246 @@
+"""`RueClassifier` and `RueRegressor` for River."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from river import base
+
+from rue.errors import BadExample, DataError, SettingsError
+from rue.explaining import explain
+from rue.learners import ClassLearner, Learner, Mixture, SoftmaxMixture
+from rue.ledger import Silent
+from rue.losses import Poisson
+from rue.model_file import Model, history_entry
+from rue.streams import Block, Labels
+
+__all__ = ["RueClassifier", "RueRegressor"]
+
+
+def _frame(learner: Learner, X: Any, new: bool) -> Any:
+    """A data frame as the rows of dicts would be read; with `new`, columns never seen get places."""
+    from scipy.sparse import csr_matrix
+
+    names, columns = learner.names, list(X.columns)
+    if new:
+        for column in columns:
+            names.places.setdefault(column, len(names.places))
+    known = [column for column in columns if column in names.places]
+    order = np.argsort([names.places[column] for column in known])
+    indices = np.array([names.places[column] for column in known], dtype=np.int64)[order]
+    try:
+        values = np.ascontiguousarray(X[known].to_numpy(dtype=np.float64)[:, order])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features must be numbers: {error}.") from error
+    rows, ends = len(values), np.arange(len(values) + 1) * len(known)
+    return csr_matrix((values.reshape(-1), np.tile(indices, rows), ends), shape=(rows, len(names.places)))
+
+
+class _Named:
+    """What both estimators share: a learner of features by name."""
+
+    budget: int | None
+    intercept: bool
+    _learner: Any
+
+    @property
+    def learner(self) -> Any:
+        """The learner; of a classifier None, until the first label tells what it must be."""
+        return self._learner
+
+    def _learnt_as(self) -> Labels:
+        return Labels("regress")
+
+    @property
+    def model_(self) -> Model:
+        """The learner with its labels, as `rue.save` takes it and `rue.explaining` explains it."""
+        if self._learner is None:
+            raise DataError("nothing has been learnt yet.")
+        return Model(self._learner, labels=self._learnt_as(), history=[history_entry(self._learner.t)])
+
+    def debug_one(self, x: Mapping[Hashable, Any]) -> str:
+        """The parts of one prediction."""
+        return "" if self._learner is None else str(explain(self, x))
+
+    def _run(self, X: Any, y: Any, weights: Any) -> None:
+        """Learn the rows of a data frame in order, as if they came one by one."""
+        names = self._learner.names
+        known = len(names.places)
+        try:
+            block = Block(_frame(self._learner, X, True), y, weights)
+            self._learner.widen(block)
+        except DataError:
+            names.forget_from(known)
+            raise
+        end, why = self._learner.run_block(block, Silent(0), np.empty(len(block)), 0)
+        if why:
+            raise BadExample(end, why)
+
+    def _predicted(self, X: Any) -> Any:
+        return self._learner.predict_many(_frame(self._learner, X, False))
+
+
+def _weights(w: Any, rows: int) -> Any:
+    """One weight a row."""
+    return np.full(rows, float(w)) if isinstance(w, int | float) else np.asarray(w, dtype=np.float64)
+
+
+def _chances(p: float) -> tuple[float, float]:
+    """The probabilities of no and yes that log-odds stand for."""
+    e = math.exp(-abs(p))
+    likely, other = 1.0 / (1.0 + e), e / (1.0 + e)
+    return (other, likely) if p > 0.0 else (likely, other)
+
+
+class RueRegressor(_Named, base.MiniBatchRegressor):
+    """Numbers by the default learner, `rue.Mixture`, which has no learning rate to choose.
+
+    Features need no scaling. `budget` is the number of bytes a feature may take. For Poisson loss the prediction is the
+    mean e^p.
+    """
+
+    def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
+        self.loss, self.budget, self.intercept = loss, budget, intercept
+        self._learner = Mixture(loss, budget=budget, intercept=intercept)
+        self._counts = isinstance(self._learner.loss, Poisson)
+        if self._learner.loss.task != "regress":
+            raise SettingsError(f"RueRegressor: {self._learner.loss!r} is for classes, not for numbers.")
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one example."""
+        self._learner.update(x, y, w)
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """Predict one example."""
+        p: float = self._learner.predict(x)
+        return math.exp(min(p, 700.0)) if self._counts else p
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn the rows of a pandas DataFrame in order."""
+        self._run(X, np.asarray(y, dtype=np.float64), _weights(w, len(X)))
+
+    def predict_many(self, X: Any) -> Any:
+        """Predict the rows of a pandas DataFrame."""
+        import pandas as pd
+
+        p = self._predicted(X)
+        return pd.Series(np.exp(np.minimum(p, 700.0)) if self._counts else p, index=X.index)
+
+
+class RueClassifier(_Named, base.MiniBatchClassifier):
+    """Classes by the default learner, which has no learning rate to choose.
+
+    Labels True and False are learnt by `rue.Mixture`, others by `rue.SoftmaxMixture`, whose classes may come at any
+    time; `classes=(0, 1)` says beforehand that there are these two, the second the one that scores above 0 mean.
+    Features need no scaling. `budget` is the number of bytes a feature may take (for each class, if there are more).
+    """
+
+    def __init__(
+        self, classes: tuple[Any, Any] | None = None, budget: int | None = None, intercept: bool = True
+    ) -> None:
+        self.classes, self.budget, self.intercept = classes, budget, intercept
+        self._learner = None
+        self._numbers: dict[Any, float] = {}
+        """The classes seen, and what stands for them."""
+        self._pair: tuple[Any, Any] = (False, True)
+        if classes is not None:
+            if not isinstance(classes, list | tuple) or len(set(classes)) != 2:
+                raise SettingsError(f"RueClassifier: classes are the two there will be, or left out, not {classes!r}.")
+            self._learn_two(tuple(classes))
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def _learn_two(self, pair: Any) -> None:
+        self._pair = pair
+        self._learner = Mixture(budget=self.budget, intercept=self.intercept)
+        self._numbers = {pair[0]: -1.0, pair[1]: 1.0}
+
+    @property
+    def _two(self) -> bool:
+        return not isinstance(self._learner, ClassLearner)
+
+    def _learnt_as(self) -> Labels:
+        return Labels("classify", *self._pair) if self._two else Labels("multiclass", classes=tuple(self._numbers))
+
+    def _admit(self, y: Any) -> float:
+        """What stands for a class never seen before."""
+        if self._learner is None and isinstance(y, bool | np.bool_):
+            self._learn_two((False, True))
+        elif self._learner is None:
+            self._learner = SoftmaxMixture(budget=self.budget, intercept=self.intercept)
+        elif self._two:
+            raise DataError(f"the label {y!r} is neither {self._pair[0]!r} nor {self._pair[1]!r}.")
+        return self._numbers.setdefault(y, 1.0 + len(self._numbers))
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one example."""
+        number = self._numbers.get(y)
+        if w == 0.0:
+            return
+        if number is not None:
+            self._learner.update(x, number, w)
+        else:
+            number = self._admit(y)
+            try:
+                self._learner.update(x, number, w)
+            except DataError:
+                if not self._two:
+                    del self._numbers[y]
+                raise
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """The probability of each class; nothing before the first example."""
+        if self._learner is None:
+            return {}
+        p = self._learner.predict(x)
+        if self._two:
+            return dict(zip(self._pair, _chances(p), strict=True))
+        chances = p[1:] / p[1:].sum() if p.size > 1 else p[1:]
+        return dict(zip(self._numbers, chances.tolist(), strict=False))
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """The most probable class; None before the first example."""
+        if self._learner is None:
+            return None
+        p = self._learner.predict(x)
+        if self._two:
+            return self._pair[p > 0.0]
+        return list(self._numbers)[int(p[1:].argmax())] if p.size > 1 else None
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn the rows of a pandas DataFrame in order."""
+        weights = _weights(w, len(X))
+        used = weights != 0.0
+        if not used.all():
+            X, y, weights = X[used], y[used], weights[used]
+        if len(X):
+            numbers = np.array([self._numbers.get(label) or self._admit(label) for label in y.tolist()])
+            self._run(X, numbers, weights)
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probabilities of the classes, a row for each row of a pandas DataFrame."""
+        import pandas as pd
+
+        if self._learner is None:
+            return pd.DataFrame(index=X.index)
+        p = self._predicted(X)
+        if self._two:
+            return pd.DataFrame(list(map(_chances, p.tolist())), index=X.index, columns=list(self._pair))
+        chances = p[:, 1:] / p[:, 1:].sum(axis=1, keepdims=True)
+        return pd.DataFrame(chances, index=X.index, columns=list(self._numbers)[: chances.shape[1]])
+
+    def predict_many(self, X: Any) -> Any:
+        """The most probable class for each row of a pandas DataFrame."""
+        import pandas as pd
+
+        if self._learner is None:
+            return pd.Series([None] * len(X), index=X.index, dtype=object)
+        p = self._predicted(X)
+        places = (p > 0.0).astype(int) if self._two else p[:, 1:].argmax(axis=1)
+        named = list(self._pair) if self._two else list(self._numbers)
+        return pd.Series([named[place] for place in places.tolist()], index=X.index)

@@ -1,0 +1,44 @@
+"""Estimators for scikit-learn: rue's learners behind `fit`, `partial_fit` and `predict`, with their certificates.
+
+They learn in the order of the rows and never shuffle, in one pass: `partial_fit` in pieces of any size gives the same
+bits as one call. Fitted, they have beside what scikit-learn asks for
+
+| attribute | what it is |
+|---|---|
+| `learner_`, `model_` | the learner, and what `rue.save` writes and `rue.explain` explains |
+| `risk_`, `loss_`, `mistakes_` | each example scored before it was learnt (Q1, Q4) |
+| `certificate_`, `certificate(radius=…)` | how much better any linear model could have done (D1, D2) |
+| `coef_`, `intercept_` | the point; of a mixture the posterior mean of its members' weights |
+
+A mixture mixes predictions, not weights, so its predictions are near ⟨coef_, x⟩ + intercept_, not equal to it.
+
+>>> import rue
+>>> from rue.sklearn import RueClassifier
+>>> X, y = rue.census()
+>>> model = RueClassifier().fit(X, y)
+>>> round(model.risk_, 3)
+0.329
+"""
+
+try:
+    import sklearn  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ImportError("rue.sklearn needs scikit-learn: pip install 'rue[sklearn]'.") from error
+
+from rue.sklearn.estimators import (
+    OGDClassifier,
+    OGDRegressor,
+    PerceptronClassifier,
+    RueClassifier,
+    RueRegressor,
+    SVMClassifier,
+)
+
+__all__ = [
+    "OGDClassifier",
+    "OGDRegressor",
+    "PerceptronClassifier",
+    "RueClassifier",
+    "RueRegressor",
+    "SVMClassifier",
+]

@@ -1,0 +1,309 @@
+"""What the estimators for scikit-learn have in common."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from rue import ledger as accounts
+from rue.errors import BadExample, DataError, SettingsError
+from rue.learners import ClassLearner, Learner
+from rue.learners.points import owned
+from rue.learning import certificate_of
+from rue.losses import Logistic, Poisson, Regularised
+from rue.model_file import Model, history_entry
+from rue.passes import NO_CERTIFICATE
+from rue.registry import make
+from rue.regret.certificate import Certificate
+from rue.regret.evidence import Evidence, open_evidence
+from rue.streams import Labels, blocks
+
+__all__ = ["Classifier", "Online", "Regressor", "gives_chances"]
+
+
+def _canonical(X: Any) -> Any:
+    """A sparse matrix in which each feature of a row stands once, in order; a dense one as it is."""
+    if hasattr(X, "tocsr") and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _weights(sample_weight: Any, rows: int) -> Any:
+    """One weight a row, or None."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, int | float):
+        return np.full(rows, float(sample_weight))
+    return check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+
+
+class Online(BaseEstimator):
+    """What all estimators share: one learner, its evidence, and what is read from them."""
+
+    intercept: bool
+    learner_: Any
+    evidence_: Evidence
+    refused_: int
+
+    def _begin(self, learner: Learner) -> None:
+        """Forget everything and start with this learner."""
+        lambda_ = float(getattr(learner.algorithm, "lambda_", 0.0))
+        self.learner_, self.evidence_ = learner, open_evidence(learner.loss, lambda_=lambda_)
+        self.refused_ = 0
+        self._turn = threading.Lock()  # a learner serves one thread at a time
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool, numeric: bool) -> tuple[Any, Any, Any]:
+        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, y_numeric=numeric)
+        return _canonical(X), y, _weights(sample_weight, X.shape[0])
+
+    def _learn(self, X: Any, y: Any, weights: Any) -> None:
+        """Learn rows in order, each scored before it is learnt."""
+        learner, evidence, before = self.learner_, self.evidence_, 0
+        for block in blocks(X, y, weights):
+            learner.widen(block)
+            evidence.widen(learner.coordinates)
+            out = np.empty(len(block))
+            end, why = learner.run_block(block, evidence.ledger, out, 0)
+            evidence.penalty = learner.penalty
+            self.refused_ += int(np.isnan(out[:end]).sum())
+            if why:
+                raise BadExample(before + end, why)
+            before += len(block)
+
+    def _settled(self) -> Self:
+        """Refuse to have learnt nothing; a piece of a stream, however, may be all of weight 0."""
+        if not self.learner_.t and not self.refused_:
+            raise DataError("the sample weights are all zero: there is nothing to learn.")
+        return self
+
+    def _predictions(self, X: Any) -> Any:
+        """Of the learner as it stands, or of its average where it keeps one."""
+        check_is_fitted(self, "learner_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        with self._turn:
+            return self.learner_.predict_many(_canonical(X), average=bool(self.learner_.algorithm.averaging))
+
+    @property
+    def _point(self) -> Any:
+        return self.learner_.average if self.learner_.algorithm.averaging else self.learner_.point
+
+    @property
+    def loss_(self) -> float:
+        """Σ weight·ℓ, each example scored before it was learnt."""
+        return float(self.evidence_.ledger.sums[accounts.LOSS])
+
+    @property
+    def risk_(self) -> float:
+        """The sequential risk Σ weight·ℓ / Σ weight (Q1)."""
+        mass = float(self.evidence_.ledger.sums[accounts.WEIGHT])
+        return self.loss_ / mass if mass else float("nan")
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What `certificate()` says; more than two classes have none."""
+        if self.learner_.loss.task == "multiclass":
+            raise AttributeError(NO_CERTIFICATE)
+        return self.certificate()
+
+    def certificate(self, radius: float | None = None, domain: Any = None, units: str | None = None) -> Certificate:
+        """How much better any linear model could have done, as `rue.Run.certificate` says it."""
+        check_is_fitted(self, "learner_")
+        return certificate_of(self.learner_, self.evidence_, self.refused_, radius, domain, units)
+
+    def _labels(self) -> Labels:
+        return Labels("regress")
+
+    @property
+    def model_(self) -> Model:
+        """The learner with its evidence, labels and feature names, as `rue.save` takes it."""
+        told = [history_entry(int(self.evidence_.ledger.sums[accounts.EXAMPLES]))]
+        names = dict(enumerate(map(str, getattr(self, "feature_names_in_", ()))))
+        counts = {"refused": self.refused_, "skipped": 0}
+        return Model(self.learner_, self.evidence_, self._labels(), told, names=names, counts=counts)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> Any:
+        return {name: value for name, value in super().__getstate__().items() if name != "_turn"}
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "evidence_"):
+            self.evidence_.ledger = owned(self.evidence_.ledger)
+            self._turn = threading.Lock()
+
+
+class Regressor(RegressorMixin, Online):
+    """A learner of numbers."""
+
+    def _made(self) -> Learner:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from the beginning, in the order of the rows."""
+        return self._taught(X, y, sample_weight, True)._settled()
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go on learning."""
+        return self._taught(X, y, sample_weight, not hasattr(self, "learner_"))
+
+    def _taught(self, X: Any, y: Any, sample_weight: Any, anew: bool) -> Self:
+        X, y, weights = self._checked(X, y, sample_weight, anew, True)
+        if anew:
+            learner = self._made()
+            if learner.loss.task != "regress":
+                raise SettingsError(f"{type(self).__name__}: {learner.loss!r} is for classes, not for numbers.")
+            self._begin(learner)
+        self._learn(X, np.asarray(y, dtype=np.float64), weights)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predictions for rows; for Poisson loss the mean e^p."""
+        p = self._predictions(X)
+        return np.exp(np.minimum(p, 700.0)) if isinstance(self.learner_.loss, Poisson) else p
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features."""
+        return self._point[int(self.learner_.intercept) :]
+
+    @property
+    def intercept_(self) -> float:
+        """The weight of the intercept, 0 without one."""
+        return float(self._point[0]) if self.learner_.intercept else 0.0
+
+
+def gives_chances(model: Any) -> bool:
+    """Whether its loss is logistic, so that scores are log-odds."""
+    try:
+        loss = make("loss", model.loss)
+    except SettingsError:
+        return False
+    return isinstance(loss.loss if isinstance(loss, Regularised) else loss, Logistic)
+
+
+class Classifier(ClassifierMixin, Online):
+    """A learner of classes; of two, `classes_[1]` is the one that predictions above 0 mean."""
+
+    classes_: Any
+
+    def _made(self, classes: int) -> Learner:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from the beginning, in the order of the rows."""
+        return self._taught(X, y, None, sample_weight, True)._settled()
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning; the first call needs to know all the classes there will be."""
+        anew = not hasattr(self, "learner_")
+        if anew and classes is None:
+            raise SettingsError("partial_fit: the first call needs all the classes there will be: give classes=….")
+        return self._taught(X, y, classes, sample_weight, anew)
+
+    def _taught(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool) -> Self:
+        X, y, weights = self._checked(X, y, sample_weight, anew, False)
+        check_classification_targets(y)
+        if classes is not None:
+            classes = np.unique(np.asarray(classes))
+            if not anew and not np.array_equal(classes, self.classes_):
+                raise SettingsError(f"partial_fit: the classes are {self.classes_}, as at first, not {classes}.")
+        if anew:
+            known = np.unique(y) if classes is None else classes
+            if len(known) < 2:
+                raise DataError(f"there is only one class, {known[0]!r}: to classify needs two, so 1 class is too few.")
+            learner = self._made(len(known))
+            if learner.loss.task == "regress":
+                raise SettingsError(f"{type(self).__name__}: {learner.loss!r} is for numbers, not for classes.")
+            self.classes_ = known
+            self._begin(learner)
+        self._learn(X, self._numbers(y), weights)
+        return self
+
+    def _numbers(self, y: Any) -> Any:
+        """Labels as the loss takes them: −1 and +1, or 1, 2, … in the order of `classes_`."""
+        places = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        strange = np.flatnonzero(self.classes_[places] != y)
+        if strange.size:
+            raise DataError(f"row {strange[0]}: the label {y[strange[0]]!r} is none of the classes {self.classes_}.")
+        return 2.0 * places - 1.0 if self._two else 1.0 + places
+
+    @property
+    def _two(self) -> bool:
+        return not isinstance(self.learner_, ClassLearner)
+
+    def _labels(self) -> Labels:
+        names = self.classes_.tolist()
+        return Labels("classify", *names) if self._two else Labels("multiclass", classes=tuple(names))
+
+    def decision_function(self, X: Any) -> Any:
+        """The scores: one for each row, or of more than two classes the logarithms of their probabilities."""
+        p = self._predictions(X)
+        return p if self._two else np.log(np.maximum(self._shared(p), 1e-300))
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row."""
+        p = self._predictions(X)
+        return self.classes_[(p > 0.0).astype(np.int64) if self._two else self._shared(p).argmax(axis=1)]
+
+    @available_if(gives_chances)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class."""
+        p = self._predictions(X)
+        if not self._two:
+            return self._shared(p)
+        from scipy.special import expit
+
+        return np.column_stack((expit(-p), expit(p)))
+
+    @available_if(gives_chances)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of the probability of each class."""
+        p = self._predictions(X)
+        if not self._two:
+            return np.log(np.maximum(self._shared(p), 1e-300))
+        return np.column_stack((-np.logaddexp(0.0, p), -np.logaddexp(0.0, -p)))
+
+    def _shared(self, p: Any) -> Any:
+        """Probabilities of `classes_`: what is reserved for a class never seen goes to those that have not come yet."""
+        chances = np.zeros((len(p), len(self.classes_)))
+        chances[:, : p.shape[1] - 1] = p[:, 1:]
+        waiting = np.ones(len(self.classes_), dtype=bool)
+        waiting[: p.shape[1] - 1] = ~self.learner_.seen
+        chances[:, waiting] = p[:, :1] / max(1, waiting.sum())
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    @property
+    def mistakes_(self) -> int:
+        """How many examples had been predicted wrongly before they were learnt (Q4)."""
+        return int(self.evidence_.ledger.sums[accounts.MISTAKES])
+
+    @property
+    def _points(self) -> Any:
+        """A row for each score."""
+        if self._two:
+            return self._point[None, :]
+        point = np.zeros((len(self.classes_), self.learner_.coordinates))
+        point[: self._point.shape[1]] = self._point.T
+        return point
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features, a row for each score."""
+        return self._points[:, int(self.learner_.intercept) :]
+
+    @property
+    def intercept_(self) -> Any:
+        """The weights of the intercept, 0 without one."""
+        points = self._points
+        return points[:, 0] if self.learner_.intercept else np.zeros(len(points))
