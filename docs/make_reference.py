@@ -130,7 +130,8 @@ def _members(cls: type) -> list[str]:
         if name.startswith("_") or name in said:
             continue
         target = value.__func__ if isinstance(value, classmethod | staticmethod) else value
-        doc = inspect.getdoc(target) if isinstance(target, property) or inspect.isfunction(target) else None
+        written = target.fget if isinstance(target, property) else target
+        doc = written.__doc__ if inspect.isfunction(written) else None
         if doc:
             call = f".{name}" if isinstance(target, property) else _call(f".{name}", target).replace("\n", " ")
             rows.append((re.sub(r"\( +", "(", re.sub(r",? +\)", ")", re.sub(" +", " ", call))), doc))
@@ -156,7 +157,7 @@ def _field_docs(cls: type) -> dict[str, str]:
 
 def _cell(doc: str) -> str:
     """The first paragraph, fit for a table."""
-    return _escaped(" ".join(doc.split("\n\n")[0].split())).replace("|", "\\|")
+    return _escaped(" ".join(inspect.cleandoc(doc).split("\n\n")[0].split())).replace("|", "\\|")
 
 
 def _escaped(text: str) -> str:
