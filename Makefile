@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check soak bench clean
+.PHONY: run test check soak bench docs clean
 
 run: $(VENV)/.run          ## learn a real stream and print risk, mistakes and the certificate
 	$(BIN)/python examples/first_run.py
@@ -23,6 +23,10 @@ soak: $(VENV)/.test        ## the long runs, of which `make test` has a short ve
 
 bench: $(VENV)/.bench      ## speed, as ratios against peers in the same run
 	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.test        ## the site, in build/site
+	$(BIN)/python docs/make_pages.py
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

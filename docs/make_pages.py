@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import html
 import inspect
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
+
+import make_tour
+from make_reference import anchor, group, pages
+from snippets import Page, filled
 
 import rue
 from rue.registry import registered
@@ -39,12 +46,16 @@ def reference() -> str:
         "Errors": lambda thing: _is(thing, rue.RueError),
     }
     left = [name for name in rue.__all__ if name != "__version__"]
-    parts = ["# Reference", "", "Every public name. `help(rue.OGD)` has the rest: formula, parameters, an example.", ""]
+    parts = ["# Reference", "", "Every public name; each leads to its formula, its parameters and an example.", ""]
     for title, belongs in {**kinds, "Everything else": lambda thing: True}.items():
         here = [name for name in left if belongs(getattr(rue, name))]
         left = [name for name in left if name not in here]
         parts += [f"## {title}", "", "| name | what it is |", "|---|---|"]
-        parts += [f"| `{_signature(name)}` | {_value(name) or sentence(getattr(rue, name))} |" for name in here]
+        parts += [
+            f"| [`{_signature(name)}`](api/{group(name)}.md#{anchor(name)}) "
+            f"| {_value(name) or sentence(getattr(rue, name))} |"
+            for name in here
+        ]
         parts.append("")
     parts += ["## Specs", "", "Wherever an object is wanted, a string will do.", "", "| kind | names |", "|---|---|"]
     for kind in ("learner", "loss", "domain", "step", "average", "opponent"):
@@ -114,7 +125,16 @@ def theorems() -> str:
 
 def _cell(text: str) -> str:
     """Fit for a table of Markdown."""
-    return re.sub(r"([|*_<>\\])", r"\\\1", text)
+    return re.sub(r"([|*_\\])", r"\\\1", html.escape(text, quote=False))
+
+
+def decisions() -> str:
+    """The pages of decisions, by their titles."""
+    lines = ["# Decisions", "", "One page for each choice that someone may want to reverse.", ""]
+    for path in sorted((DOCS / "decisions").glob("0*.md")):
+        title = path.read_text().splitlines()[0].removeprefix("# ")
+        lines.append(f"- {path.name[:4]} [{title}]({path.name})")
+    return "\n".join(lines) + "\n"
 
 
 def picture(text: str) -> str:
@@ -157,10 +177,31 @@ def pictures(folder: Path) -> None:
         save(ax.figure, folder / f"{name}.svg")
 
 
+def fill(path: Path) -> None:
+    """Run a page and write what its code prints into it."""
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Path(folder, name) for name in ("page", "bin")]
+        for place in places:
+            place.mkdir()
+        path.write_text(filled(Page(path, *places)))
+        if path.name == "tour.md":
+            make_tour.make(path, places[1])
+        if path.name == "start.md":
+            shutil.copy(places[0] / "visits.svg", DOCS / "start.svg")
+
+
 if __name__ == "__main__":
+    os.environ["COLUMNS"] = "100"
+    if len(sys.argv) > 1:
+        for name in sys.argv[1:]:
+            fill(Path(name).resolve())
+        sys.exit()
     pictures(DOCS)
     (DOCS / "reference.md").write_text(reference())
     (DOCS / "theorems.md").write_text(theorems())
+    (DOCS / "decisions" / "index.md").write_text(decisions())
+    for name, text in pages():
+        (DOCS / "api" / f"{name}.md").write_text(text)
     printed = subprocess.run(
         [sys.executable, DOCS.parent / "examples" / "first_run.py"], capture_output=True, text=True, check=True
     ).stdout

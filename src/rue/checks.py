@@ -49,6 +49,8 @@ def check_loss(loss: Loss) -> None:
         chords = np.diff(values) / np.diff(grid)
         if np.any(chords < slopes[:-1] - 1e-6) or np.any(chords > slopes[1:] + 1e-6):
             raise CheckFailed(f"{name}: at y = {y:g} finite differences leave the range of the slopes beside them.")
+        if loss.nonnegative and loss.task == "regress" and loss.value(y, y) > values.min() + 1e-9:
+            raise CheckFailed(f"{name}: at p = y = {y:g} it is {loss.value(y, y):g}, and {values.min():g} elsewhere.")
         if loss.nonnegative and values.min() < 0.0:
             raise CheckFailed(f"{name}: says it is never negative, but is {values.min():g} at y = {y:g}.")
         if loss.lipschitz is not None and np.abs(slopes).max() > loss.lipschitz * (1.0 + 1e-12):

@@ -74,7 +74,8 @@ def predict(
         print(before, end="")
     sums = book.ledger.sums
     if sums[EXAMPLES]:
-        wrong = f", {int(sums[MISTAKES]):,} mistakes ({sums[MISTAKES] / sums[EXAMPLES]:.2%})"
+        many = "mistake" if sums[MISTAKES] == 1.0 else "mistakes"
+        wrong = f", {int(sums[MISTAKES]):,} {many} ({sums[MISTAKES] / sums[EXAMPLES]:.2%})"
         wrong = wrong if found.labels is not None and found.labels.task != "regress" else ""
         said = f"{int(sums[EXAMPLES]):,} labelled examples: mean loss {sums[LOSS] / sums[WEIGHT]:.6g}{wrong}"
         print(said, file=sys.stderr)

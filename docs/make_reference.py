@@ -1,0 +1,182 @@
+"""The reference, page by page, from the docstrings: signatures, what each name is, its methods, its examples."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import rue
+from rue.registry import registered
+
+__all__ = ["GROUPS", "anchor", "group", "page", "pages"]
+
+GROUPS = {
+    "learners": "Learners",
+    "losses": "Losses",
+    "domains": "Domains",
+    "steps": "Steps and averages",
+    "learning": "Learning and data",
+    "regret": "Regret",
+    "games": "Games",
+    "pictures": "Pictures",
+    "other": "Errors, checks, names",
+}
+MODULES = {
+    "rue.regret": "regret",
+    "rue.audit": "regret",
+    "rue.proofs": "regret",
+    "rue.games": "games",
+    "rue.plots": "pictures",
+    "rue.contests": "pictures",
+    "rue.learners": "learners",
+    "rue.learning": "learning",
+    "rue.streams": "learning",
+    "rue.model_file": "learning",
+    "rue.race": "learning",
+    "rue.entries": "learning",
+}
+
+
+def group(name: str) -> str:
+    """The page of a public name."""
+    thing = getattr(rue, name)
+    if thing in registered("learner").values():
+        return "learners"
+    kinds = {rue.Loss: "losses", rue.Domain: "domains", rue.Step: "steps", rue.Average: "steps"}
+    for base, where in kinds.items():
+        if isinstance(thing, type) and issubclass(thing, base):
+            return where
+    if thing in (rue.Regularised, rue.Indicator):
+        return "losses"
+    if thing is rue.Interval:
+        return "domains"
+    module = getattr(thing, "__module__", "")
+    return next((where for start, where in MODULES.items() if f"{module}.".startswith(f"{start}.")), "other")
+
+
+def anchor(name: str) -> str:
+    """Where its page has it: `audit`, but the function that has a class of its name is `audit-function`."""
+    twin = any(other != name and other.lower() == name for other in rue.__all__)
+    return f"{name}-function" if twin else name.lower()
+
+
+def page(which: str) -> str:
+    """One page of the reference."""
+    names = [name for name in rue.__all__ if name != "__version__" and group(name) == which]
+    parts = [f"# {GROUPS[which]}", ""]
+    for name in names:
+        thing = getattr(rue, name)
+        mark = "" if anchor(name) == name.lower() else f" {{ #{anchor(name)} }}"
+        parts += [f"## {name}{mark}", "", *_signature(name, thing), *_text(_doc(name, thing))]
+        if isinstance(thing, type) and not issubclass(thing, Exception):
+            parts += _members(thing)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Every page: its name and its text."""
+    for which in GROUPS:
+        yield which, page(which)
+
+
+def _doc(name: str, thing: object) -> str:
+    if name == "Vector":
+        return "A field that holds numbers: whatever is given becomes a read-only float64 array."
+    return inspect.getdoc(thing) or ""
+
+
+def _signature(name: str, thing: Any) -> list[str]:
+    if not callable(thing) or name == "Vector" or (isinstance(thing, type) and issubclass(thing, Exception)):
+        return []
+    return ["```text", _call(f"rue.{name}", thing), "```", ""]
+
+
+def _call(name: str, thing: Callable[..., Any]) -> str:
+    """A call as one would write it, on several lines if it is long."""
+    try:
+        found = inspect.signature(thing)
+    except ValueError:
+        return name
+    given = [
+        one for one in found.parameters.values() if one.name not in ("self", "cls") and not one.name.startswith("_")
+    ]
+    words, starred = [], False
+    for one in given:
+        if one.kind is one.KEYWORD_ONLY and not starred:
+            words, starred = [*words, "*"], True
+        starred = starred or one.kind is one.VAR_POSITIONAL
+        words.append(_parameter(one))
+    line = f"{name}({', '.join(words)})"
+    return line if len(line) <= 100 else f"{name}(\n    " + ",\n    ".join(words) + ",\n)"
+
+
+def _parameter(one: inspect.Parameter) -> str:
+    stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+    if one.default is one.empty:
+        return f"{stars}{one.name}"
+    shown = "…" if "factory" in repr(one.default) or "object at" in repr(one.default) else repr(one.default)
+    return f"{one.name}={shown}"
+
+
+def _members(cls: type) -> list[str]:
+    """Its fields, properties and methods that have a docstring of their own."""
+    said = _field_docs(cls)
+    rows = []
+    for name, value in sorted(vars(cls).items()):
+        if name.startswith("_") or name in said:
+            continue
+        target = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        written = target.fget if isinstance(target, property) else target
+        doc = written.__doc__ if inspect.isfunction(written) else None
+        if doc:
+            call = f".{name}" if isinstance(target, property) else _call(f".{name}", target).replace("\n", " ")
+            rows.append((re.sub(r"\( +", "(", re.sub(r",? +\)", ")", re.sub(" +", " ", call))), doc))
+    rows = [(f".{name}", doc) for name, doc in said.items()] + rows
+    if not rows:
+        return []
+    table = [f"| `{call}` | {_cell(doc)} |" for call, doc in rows]
+    return ["| has | which is |", "|---|---|", *table, ""]
+
+
+def _field_docs(cls: type) -> dict[str, str]:
+    """The sentences that stand below the fields of a dataclass."""
+    if not dataclasses.is_dataclass(cls):
+        return {}
+    try:
+        source = inspect.getsource(cls)
+    except OSError:
+        return {}
+    names = {field.name for field in dataclasses.fields(cls)}
+    found = re.findall(r'^    (\w+)(?:: [^\n]+)\n    """(.*?)"""', source, re.M | re.S)
+    return {name: doc for name, doc in found if name in names}
+
+
+def _cell(doc: str) -> str:
+    """The first paragraph, fit for a table."""
+    return _escaped(" ".join(inspect.cleandoc(doc).split("\n\n")[0].split())).replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Markdown's letters kept as they are, outside of code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if i % 2 else re.sub(r"([*_\[\]])", r"\\\1", html.escape(part, quote=False))
+        for i, part in enumerate(parts)
+    )
+
+
+def _text(doc: str) -> list[str]:
+    """A docstring as Markdown: paragraphs, examples, and what is indented as it stands."""
+    lines: list[str] = []
+    for block in re.split(r"\n\s*\n", doc):
+        if block.lstrip().startswith(">>>"):
+            lines += ["```pycon", *inspect.cleandoc(block).splitlines(), "```", ""]
+        elif block.startswith("    "):
+            lines += ["```text", *inspect.cleandoc(block).splitlines(), "```", ""]
+        else:
+            lines += [*map(_escaped, block.splitlines()), ""]
+    return lines

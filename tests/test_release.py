@@ -1,0 +1,136 @@
+"""What is handed out: wheel and sdist, types for a user's own script, the files that stand beside the code."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email.parser import Parser
+
+import pytest
+
+import rue
+from conftest import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Wheel and sdist, made by the backend that is installed: nothing is downloaded."""
+    folder = tmp_path_factory.mktemp("dist")
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_wheel_holds_the_package_its_types_and_its_data(built):
+    (path,) = built.glob("*.whl")
+    assert path.name == f"rue-{rue.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(path) as wheel:
+        names = set(wheel.namelist())
+        about = Parser().parsestr(wheel.read(f"rue-{rue.__version__}.dist-info/METADATA").decode())
+        scripts = wheel.read(f"rue-{rue.__version__}.dist-info/entry_points.txt").decode()
+    sources = {str(file.relative_to(ROOT / "src")) for file in (ROOT / "src/rue").rglob("*.py")}
+    assert sources | {"rue/py.typed", "rue/streams/census.npz"} <= names
+    assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
+    assert "rue = rue.cli.app:main" in scripts
+    assert set(about.get_all("Provides-Extra")) >= {"all", "docs", "frames", "plot", "river", "sklearn", "test"}
+    assert about["Requires-Python"] == ">=3.11"
+    assert any("LICENSE" in name for name in names)
+
+
+def test_the_sdist_holds_what_the_tests_need(built):
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    beside = {".ci/run", ".gitignore"}
+    assert {name for name in kept if (ROOT / name).exists()} - beside <= names
+
+
+def test_all_has_every_other_extra_of_users():
+    extras = PROJECT["optional-dependencies"]
+    (own,) = extras["all"]
+    assert set(re.findall(r"\w+", own)) == {"rue"} | set(extras) - {"all", "bench", "docs", "test"}
+
+
+def test_the_versions_agree():
+    cited = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {rue.__version__}\n" in cited
+    said = subprocess.run([sys.executable, "-m", "rue", "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout == f"rue {rue.__version__}\n"
+
+
+def test_numba_has_every_python_that_is_declared():
+    from importlib.metadata import metadata
+
+    ours = {line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)}
+    theirs = {line.rsplit(" ", 1)[1] for line in metadata("numba").get_all("Classifier") if ":: 3." in line}
+    assert ours == {"3.11", "3.12", "3.13"}
+    assert ours <= theirs
+
+
+SCRIPT = """
+from typing import assert_type
+
+import numpy as np
+
+import rue
+
+X, y = rue.census()
+run = rue.learn(X, y, learner=rue.OGD("hinge", rue.Ball(10), step="theory"), witnesses=[1, 5])
+assert_type(run, rue.Run)
+assert_type(run.risk, float)
+assert_type(run.mistakes, int | None)
+certificate = run.certificate(radius=10)
+assert_type(certificate, rue.Certificate)
+assert_type(certificate.regret_at_most, float)
+assert_type(rue.certify(X, y, np.zeros(len(y)), loss="logistic", radius=5), rue.Certificate)
+
+learner = rue.Mixture("logistic")
+assert_type(learner, rue.Learner)
+assert_type(learner.predict({"rain": 1.0}), float)
+learner.update({"rain": 1.0}, 1, weight=2.0)
+
+audit = rue.audit(learner, X[:10], y[:10])
+assert_type(audit.regret, tuple[float, float])
+game = rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=5), rounds=10)
+assert_type(game, rue.Game)
+for theorem in rue.theorems():
+    assert_type(theorem, rue.Theorem)
+    assert_type(theorem.run().holds, bool)
+
+
+@rue.parameter
+class Mine(rue.Loss):
+    scale: float = 1.0
+
+    def value(self, p: float, y: float) -> float:
+        return self.scale * (p - y) * (p - y)
+
+    def slope(self, p: float, y: float) -> float:
+        return 2.0 * self.scale * (p - y)
+
+
+rue.OGD(Mine(), "ball:1")
+rue.save(learner, "model.rue")
+assert_type(rue.load("model.rue").learner, rue.Learner)
+"""
+
+
+def test_a_script_of_a_user_passes_mypy_strict(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+
+    def check():
+        command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", ROOT / ".mypy_cache"]
+        return subprocess.run([*command, script], cwd=tmp_path, capture_output=True, text=True)
+
+    done = check()
+    assert done.returncode == 0, done.stdout + done.stderr
+    script.write_text(SCRIPT + "\nwrong: str = run.risk\nrue.learn(X, y, learning_rate=3)\n")
+    assert "Found 2 errors" in check().stdout
