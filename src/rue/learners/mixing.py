@@ -61,6 +61,9 @@ MIXED_YES, MIXED_NO, LOWEST = range(3)
 ETA, GAPS, HEAVIEST, MIXED = range(MEMORY, MEMORY + 4)
 MIXING_MEMORY = MEMORY + 4
 
+LEAST = -300.0
+"""The logarithm of the least share: with less, products are numbers too small to be fast (subnormal)."""
+
 E = TypeVar("E")
 
 
@@ -166,13 +169,13 @@ def settle(self: Any, scratch: Any, work: Any) -> None:
             behind[i] = losses[i] - lowest[kind]
     if eta < math.inf:
         for i in range(many):
-            shares[i] = exp(-eta * behind[i])
+            shares[i] = exp(max(LEAST, -eta * behind[i]))
     else:
         for i in range(many):
             shares[i] = 1.0 if behind[i] == 0.0 else 0.0
     for kind in range(many // each):
         away, part = lowest[kind] - best, lane_total(shares, self.begin(kind), self.begin(kind + 1))
-        kinds[kind] = part * (exp(-eta * away) if eta < math.inf else 1.0 if away == 0.0 else 0.0)
+        kinds[kind] = part * (exp(max(LEAST, -eta * away)) if eta < math.inf else 1.0 if away == 0.0 else 0.0)
         total += kinds[kind]
         part = 1.0 / part
         for i in range(self.begin(kind), self.begin(kind + 1)):
