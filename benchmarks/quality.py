@@ -49,7 +49,7 @@ def read(name: str) -> Stream:
     """A stream as rue reads it, learnt as `rue learn FILE` does."""
     file, options = STREAMS[name]
     going, parts, labels, losses = Pass(), [], [], []
-    for block in Data((str(SHARED / file),), **options).blocks():
+    for block in Data((str(SHARED / file),), **options):
         predictions = going.learn(block)
         y = going.labels.encode(block.y)
         parts.append(_csr(block.X) if block.sparse else sparse.csr_matrix(block.X))

@@ -71,13 +71,19 @@ def write(path: Path, lines: list[bytes], size: int) -> str:
 
 
 def cost(command: list[str], env: dict[str, str]) -> Cost:
-    """Run a command to its end."""
-    started = time.perf_counter()
+    """Run a command to its end; what the kernel says of its memory at the end counts from before it was started."""
+    started, peak = time.perf_counter(), 0
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
-    _, status, used = os.wait4(process.pid, 0)
+    while True:
+        said = Path(f"/proc/{process.pid}/status").read_text()
+        peak = max([peak, *(int(line.split()[1]) for line in said.splitlines() if line.startswith("VmHWM"))])
+        pid, status, used = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        time.sleep(0.005)
     if status:
         raise RuntimeError(f"{' '.join(command)} failed")
-    return Cost(time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / MB)
+    return Cost(time.perf_counter() - started, used.ru_utime + used.ru_stime, peak * 1024 / MB)
 
 
 def in_turns(commands: dict[str, list[str]], env: dict[str, str], rounds: int = 4) -> dict[str, Cost]:

@@ -56,6 +56,8 @@ class Data:
     """How the columns of a table become features, settled by the first file or by a model."""
     names: Names = dataclasses.field(default_factory=Names)
     """What slots are called, of the first features that have a name."""
+    naming: bool = True
+    """Whether names are looked for: only what outlives the pass needs them."""
     y: Any = None
     """The labels of a table in memory, if they are no column of it."""
     weights: Any = None
@@ -187,9 +189,13 @@ class Data:
     def _of_text(self, source: Source, place: Place, stop: Until) -> Iterator[Job]:
         parser = self._parser()
         for piece in self._named(source, text_pieces(source, place.offset, place.line, stop)):
-            asked = (None if self.names.full() else self.names,) if self.format == "vw" else ()
+            asked = (self._wanted() or None,) if self.format == "vw" else ()
             job = partial(parser.parse, piece.data, piece.first_line, *asked)
             yield job, source.name, _spot(place.file, piece), partial(_before, place.file, piece)
+
+    def _wanted(self) -> Names | bool:
+        """What names a piece is asked for: those not here yet, if there is room for more."""
+        return self.names if self.naming and not self.names.full() else False
 
     def _parser(self) -> Any:
         if self.format == "vw":
@@ -253,8 +259,7 @@ class Data:
         for piece in table.pieces(start):
             if stop.is_set():
                 return
-            names = False if self.names.full() else self.names
-            job = partial(table.chunk, piece, self.columns, labels=labelled, names=names)
+            job = partial(table.chunk, piece, self.columns, labels=labelled, names=self._wanted())
             if self.format not in _BYTES:
                 after = Spot(_place(place.file, piece.end), partial(table.tail, piece.end.offset, piece.whole))
                 yield job, name, after, partial(self._before_row, place.file)

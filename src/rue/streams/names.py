@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import values
+from rue._jit import kernel, values
 
 __all__ = ["Names", "NewNames"]
 
@@ -55,6 +55,18 @@ class NewNames(NamedTuple):
         self.count[1] += 1
 
 
+@kernel
+def _enter(slots: Any, table: Any, seen: Any) -> None:
+    """Slots that are in neither yet."""
+    for slot in slots:
+        place = slot * _SPREAD >> _SHIFT
+        while table[place] != _0:
+            place = (place + _1) & _LAST
+        table[place] = slot + _1
+        if slot < FIRST:
+            seen[slot >> _6] |= _1 << (slot & _63)
+
+
 class Names:
     """The names of slots, first come first kept, up to 65,536 of them.
 
@@ -70,15 +82,13 @@ class Names:
 
     def add(self, names: Iterable[tuple[int, str]]) -> None:
         """Keep the names of a chunk; chunks must come in order."""
+        new = []
         for slot, name in names:
             if slot not in self.of and len(self.of) < ROOM:
                 self.of[slot] = name
-                place = (slot * int(_SPREAD) & (1 << 64) - 1) >> int(_SHIFT)
-                while self._table[place] != 0:
-                    place = (place + 1) & int(_LAST)
-                self._table[place] = slot + 1
-                if slot < FIRST:
-                    self.seen[slot >> 6] |= np.uint64(1 << (slot & 63))
+                new.append(slot)
+        if new:
+            _enter(np.array(new, dtype=np.uint64), self._table, self.seen)
 
     def full(self) -> bool:
         return len(self.of) >= ROOM

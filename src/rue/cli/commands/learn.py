@@ -106,6 +106,7 @@ def learn(
             **_witnesses(made, radius),
         )
         stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+        stream.naming = model is not None or checkpoint is not None
         spot, number, kept, history = START, 1, None, []
     before = going.examples
     rows = Kept()
