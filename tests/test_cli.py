@@ -152,7 +152,8 @@ def test_a_pipe_is_learnt_as_it_comes(tmp_path):
         line = process.stderr.readline()
         assert line
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    process.wait(timeout=60)  # before the pipe is closed, which would finish the last line
+    out, _ = process.communicate()
     assert process.returncode == 130
     assert "stopped by Ctrl-C" in out
     assert read(tmp_path / "r.json")["examples"] == 3000
