@@ -49,8 +49,8 @@ process, by seconds of processors, with pyarrow's own reading of the same file a
 encoded as dictionaries, plus learning from blocks that are ready. Memory is the most that the process held.""",
     "pool": """## The default learner
 
-48 members side by side in one pass, on the first 60,000 rows of each stream, against one `AdaGrad` alone, which is a
-third of the members' kinds; sixteen of the 48 have full matrices while no more than 64 features occur (covtype, elec2).
+48 members side by side in one pass, on the first 60,000 rows of each stream, against one `AdaGrad` alone, which is of
+no costlier kind than any of them; sixteen have full matrices while no more than 64 features occur (covtype, elec2).
 The whole file is `rue learn FILE` with no options in turns with Vowpal Wabbit's default learner.""",
     "quality": """## Out of the box
 

@@ -41,11 +41,7 @@ def growth_rows() -> list[tuple[str, float, str]]:
     found: dict[tuple[str, str], list[float]] = {}
     for axis, sizes in AXES.items():
         for size in sizes:
-            made = {"rows": {"rows": size}, "non-zeros a row": {"nonzeros": size}, "columns": {"columns": size}}
-            X, y = stream(**made.get(axis, {}))
-            learners = LEARNERS if axis != "members" else {"Mixture": lambda: rue.Mixture(budget=_budget(size))}  # noqa: B023
-            jobs = {name: lambda make=make: make().run(X, y) for name, make in learners.items()}  # noqa: B023
-            for name, seconds in best_of(jobs, rounds=3).items():
+            for name, seconds in _times(axis, size).items():
                 found.setdefault((axis, name), []).append(seconds)
                 print(f"  {axis} {size:,}, {name}: {seconds * 1e3:.1f} ms")
     _draw(found)
@@ -55,10 +51,20 @@ def growth_rows() -> list[tuple[str, float, str]]:
     ]
 
 
+def _times(axis: str, size: int) -> dict[str, float]:
+    """Seconds of one pass by each learner, with one thing of some size and all else as usual."""
+    arguments = {"rows": "rows", "non-zeros a row": "nonzeros", "columns": "columns"}
+    X, y = stream(**({arguments[axis]: size} if axis in arguments else {}))
+    if axis == "members":
+        return best_of({"Mixture": lambda: rue.Mixture(budget=_budget(size)).run(X, y)}, rounds=3)
+    return best_of({name: lambda make=make: make().run(X, y) for name, make in LEARNERS.items()}, rounds=3)
+
+
 def _budget(members: int) -> int:
     """The bytes a feature takes with so many members of six kinds."""
-    least = rue.Mixture(budget=200).algorithm
-    return least.budget + (members // 6 - least.rates) * ((200 - rue.Mixture(budget=136).algorithm.budget) // 4)
+    fewer, usual = rue.Mixture(budget=136).algorithm, rue.Mixture().algorithm
+    a_rate = (usual.budget - fewer.budget) // (usual.rates - fewer.rates)
+    return usual.budget + (members // 6 - usual.rates) * a_rate
 
 
 def _slope(sizes: tuple[int, ...], seconds: list[float]) -> float:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,21 +144,20 @@ def batch_rows() -> list[tuple[str, float, str]]:
             continue
         X, y = found[0], np.where(np.asarray(found[1]) > 0, 1.0, -1.0)
         half = y.size // 2
-        batch, learner = LogisticRegression(solver="liblinear"), rue.Mixture()
-        times = best_of(
-            {
-                "LIBLINEAR": lambda: batch.fit(X[:half], y[:half]),  # noqa: B023  # called before the loop goes on
-                "rue": lambda: rue.Mixture().run(X[:half], y[:half]),  # noqa: B023
-            },
-            rounds=3,
-        )
-        learner.run(X[:half], y[:half])
+        first, batch, learner = (X[:half], y[:half]), LogisticRegression(solver="liblinear"), rue.Mixture()
+        jobs = {"LIBLINEAR": partial(batch.fit, *first), "rue": partial(_learn_afresh, *first)}
+        times = best_of(jobs, rounds=3)
+        learner.run(*first)
         scores = {"LIBLINEAR": batch.decision_function(X[half:]), "rue": learner.predict_many(X[half:])}
         losses = {system: float(np.mean(np.logaddexp(0.0, -y[half:] * p))) for system, p in scores.items()}
         what = f"{name}, second half: {losses['rue']:.4f} / LIBLINEAR {losses['LIBLINEAR']:.4f}"
         rows.append((what, losses["rue"] / losses["LIBLINEAR"], "–"))
         rows.append((f"{name}, first half: times as fast as LIBLINEAR", times["LIBLINEAR"] / times["rue"], "–"))
     return rows
+
+
+def _learn_afresh(X: Any, y: Any) -> None:
+    rue.Mixture().run(X, y)
 
 
 def _rows(stream: Stream) -> Any:

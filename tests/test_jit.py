@@ -1236,3 +1236,45 @@ def test_code_without_bounds_checks_is_not_taken_from_the_disk_when_they_are_wan
     cache = shutil.copytree(small, tmp_path / "cache")
     assert call(PROJECT, cache, NUMBA_BOUNDSCHECK="1")["compiled"] == 1
     assert call(PROJECT, cache)["compiled"] == 0
+
+
+def test_a_method_may_print_which_needs_what_numba_keeps_for_it():
+    """Without `set_environments` the process hangs at the first example."""
+    script = """
+import rue
+
+@rue.parameter
+class Loud(rue.Loss):
+    lipschitz = 1.0
+
+    def value(self, p, y):
+        return abs(p - y)
+
+    def slope(self, p, y):
+        if y > 90.0:  # which the check for convexity does not try
+            print("large")
+        return 1.0 if p > y else -1.0
+
+rue.OGD(Loud(), domain="ball:1").run([[1.0]], [95.0])
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
+    assert found.stdout == "large\n"
+
+
+def test_what_cannot_be_compiled_is_said_without_colours_and_garbage_is_collected_again():
+    @rue.parameter
+    class Raising(rue.Loss):
+        lipschitz = 1.0
+
+        def value(self, p, y):
+            return abs(p - y)
+
+        def slope(self, p, y):
+            if y > 9.0:
+                raise ValueError("too large", y)
+            return 1.0 if p > y else -1.0
+
+    with pytest.raises(rue.SettingsError, match="Raising could not be compiled") as error:
+        rue.OGD(Raising(), domain="ball:1").run([[1.0]], [0.5])
+    assert "\x1b" not in str(error.value)
+    assert gc.isenabled()

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import brentq, minimize_scalar
 
 import rue
-from rue.learners.mixing import GAPS, LOSSES, MIXED
+from rue.learners.mixing import GAPS, LOSSES, MIXED, SHARES
 from rue.learners.mixture import NOTES, RATES
 from rue.learners.pool import DIAGONAL, KINDS, NARROW, USED
 
@@ -415,3 +415,15 @@ def test_prox_is_the_least_of_what_it_claims(loss, y, p, a):
     low, high = sorted((p, p - a * loss.slope(p, y)))
     least = minimize_scalar(objective, bounds=(low - 1e-9, high + 1e-9), method="bounded", options={"xatol": 1e-12}).fun
     assert found <= least + 1e-6 * (1.0 + abs(least))
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_no_share_is_so_small_that_products_are_subnormal():
+    learner = rue.Mixture(budget=136)
+    learner.run(np.ones((3, 1)), [1.0, 1.0, 1.0])
+    pool = learner._point
+    pool.members[LOSSES] = np.linspace(0.0, 1e5, pool.members.shape[1])
+    pool.experts().settle(pool.scratch, pool.work)
+    shares, kinds = pool.members[SHARES].reshape(pool.kinds.size, -1), pool.kinds
+    assert (shares * kinds[:, None] * 1e-30 > np.finfo(float).tiny).all()
+    assert shares.sum(axis=1) == pytest.approx(1.0)

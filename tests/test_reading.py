@@ -22,6 +22,7 @@ import rue
 from rue.errors import BadExample, DataError, SettingsError
 from rue.streams import read
 from rue.streams.columns import plan
+from rue.streams.data import Data
 from rue.streams.tables import open_table
 from test_cli import read as report_of
 from test_cli import run as command
@@ -262,3 +263,13 @@ def test_kernels_are_compiled_by_several_threads_at_once():
     )
     for _ in range(3):
         subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("naming", [True, False])
+def test_names_are_looked_for_where_they_are_wanted(tmp_path, naming):
+    (tmp_path / "s.vw").write_text("1 |a red\n-1 |a blue\n")
+    (tmp_path / "s.csv").write_text("colour,size,y\nred,1,1\nblue,2,0\n")
+    for path, options in ((tmp_path / "s.vw", {}), (tmp_path / "s.csv", {"target": "y"})):
+        data = Data((str(path),), naming=naming, **options)
+        assert sum(len(block) for block in data) == 2
+        assert any("red" in name for name in data.names.of.values()) == naming

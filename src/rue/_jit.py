@@ -373,6 +373,9 @@ _TELLING = re.compile(
 )
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
 def _explain(error: Exception, args: tuple[Any, ...]) -> str:
     def classes(obj: Any) -> list[str]:
         if not plain(obj):
@@ -381,7 +384,7 @@ def _explain(error: Exception, args: tuple[Any, ...]) -> str:
         return ([type(obj).__name__] if _outside(obj) else []) + inner
 
     culprits = ", ".join(dict.fromkeys(name for arg in args for name in classes(arg))) or "rue itself"
-    lines = [line.strip() for line in str(error).splitlines() if _TELLING.search(line)]
+    lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if _TELLING.search(line)]
     detail = _TELLING.sub(r"\1", lines[-1]) if lines else "see the error above this one"
     return (
         f"the methods of {culprits} could not be compiled: {detail[:200]} "

@@ -151,7 +151,7 @@ class Course:
     def look(self, learner: Learner) -> None:
         """Add how a mixture stands."""
         pool = learner._point
-        if not hasattr(pool, "experts") or (self.t and self.t[-1] == learner.t):
+        if not isinstance(learner.algorithm, MIXTURES) or (self.t and self.t[-1] == learner.t):
             return
         losses = pool.members[LOSSES].copy()
         losses.reshape(pool.kinds.size, -1)[pool.kinds < 0.0] = math.nan
