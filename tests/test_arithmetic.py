@@ -31,6 +31,21 @@ def test_they_agree_with_the_system_to_two_units_in_the_last_place():
         assert abs(mine - theirs) <= 2 * math.ulp(theirs) + 1e-16
 
 
+@kernel
+def roughly(x, out):
+    for i in range(x.size):
+        out[0, i] = arithmetic.exp_roughly(x[i])
+        out[1, i] = arithmetic.log_roughly(out[0, i])
+
+
+def test_the_rough_ones_are_as_near_as_they_say():
+    x = np.concatenate([np.linspace(-690.0, 690.0, 20_011), np.linspace(-1e-3, 1e-3, 2_001)])
+    out = np.empty((2, x.size))
+    roughly(x, out)
+    np.testing.assert_allclose(out[0], np.exp(x), rtol=2e-7)
+    np.testing.assert_allclose(out[1], np.log(out[0]), rtol=1e-12, atol=3e-8)
+
+
 @given(st.floats(-708.0, 709.0))
 def test_compiled_and_interpreted_are_the_same_bits(x):
     out = np.empty((2, 1))

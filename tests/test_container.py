@@ -55,7 +55,7 @@ def models():
         evidence.widen(4)
         out = np.empty(20)
         learner.run_block(block, evidence.ledger, out, 0)
-        evidence.watch(block, out, True)
+        evidence.watch(block, out, True, 4)
         yield (
             name,
             Model(learner, evidence, rue.Labels("regress"), [{"a": 1}], {"b": 2}, {0: "x"}, {"c": 0.1}, {"p": 3}),
@@ -86,7 +86,7 @@ def use(model):
     if model.evidence is not None:
         block = rue.Block(x[None, :], [1.0])
         model.evidence.widen(learner.coordinates)
-        model.evidence.watch(block, np.zeros(1), learner.intercept)
+        model.evidence.watch(block, np.zeros(1), learner.intercept, learner.coordinates)
         with contextlib.suppress(rue.RueError):  # evidence may contradict the learner, which is said in a sentence
             model.evidence.certificate(rue.Ball(1))
     with contextlib.suppress(rue.RueError):

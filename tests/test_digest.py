@@ -130,7 +130,7 @@ def test_a_model_file_goes_on_bit_for_bit(tmp_path):
     save_model(Model(going.learner, going.evidence, going.labels), tmp_path / "m")
     again = load_model(tmp_path / "m")
     predictions = again.learner.run(X[5_000:], y[5_000:])
-    again.evidence.watch(parts[1], predictions, True)
+    again.evidence.watch(parts[1], predictions, True, parts[1].width + 1)
     assert again.evidence.digest.totals[1] == 2
     for one, other in zip(again.evidence.digest, whole.evidence.digest, strict=True):
         assert np.array_equal(one, other)

@@ -423,7 +423,7 @@ def test_no_share_is_so_small_that_products_are_subnormal():
     learner.run(np.ones((3, 1)), [1.0, 1.0, 1.0])
     pool = learner._point
     pool.members[LOSSES] = np.linspace(0.0, 1e5, pool.members.shape[1])
-    pool.experts().settle(pool.scratch, pool.work)
+    pool.experts().settle(pool.work)
     shares, kinds = pool.members[SHARES].reshape(pool.kinds.size, -1), pool.kinds
     assert (shares * kinds[:, None] * 1e-30 > np.finfo(float).tiny).all()
     assert shares.sum(axis=1) == pytest.approx(1.0)

@@ -41,7 +41,7 @@ def learn_on(model, X, y):
     out = np.empty(len(block))
     end, why = model.learner.run_block(block, model.evidence.ledger, out, 0)
     assert (end, why) == (len(block), "")
-    model.evidence.watch(block, out, model.learner.intercept)
+    model.evidence.watch(block, out, model.learner.intercept, model.learner.coordinates)
     return out
 
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
-from numba.core import codegen, compiler
+from numba.core import codegen, compiler, errors, typed_passes, untyped_passes
+from numba.core.compiler_machinery import PassManager
 from numba.core.environment import lookup_environment
 
-__all__ = ["CALLED", "INLINED", "OPTIONS", "KernelCompiler", "set_environments", "without_collection"]
+__all__ = ["CALLED", "INLINED", "OPTIONS", "KernelCompiler", "options", "set_environments", "undisturbed"]
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 """What kernels and callees are compiled with."""
@@ -65,6 +68,12 @@ class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]
         self._linking_libraries = list(dict.fromkeys(_needed(self)))
         super().finalize()
 
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if function.linkage == llvm.Linkage.linkonce_odr:
+                function.linkage = "internal"  # called from nowhere else: what it does not use need not be handed over
+        super()._optimize_final_module()
+
 
 def _needed(library: Any) -> Iterator[Any]:
     for called in library._linking_libraries:
@@ -73,28 +82,61 @@ def _needed(library: Any) -> Iterator[Any]:
             yield from _needed(called)
 
 
-class _CalleeCompiler(compiler.Compiler):  # type: ignore[misc]
-    """Numba's compiler, for methods and functions that only kernels call."""
-
-    inlines = False
-
-    def __init__(self, typing: Any, target: Any, *others: Any) -> None:
-        super().__init__(typing, target, *others)
-        self.state.library = _Callee(target.codegen(), "callee")
-        self.state.library.inlined = self.inlines
-
-
-class _InlineCompiler(_CalleeCompiler):
-    """The same for what is to be inlined. (By Numba's flag for it, whatever both kinds call is compiled twice.)"""
-
-    inlines = True
-
-
-CALLED: dict[str, Any] = {**OPTIONS, "pipeline_class": _CalleeCompiler}
-INLINED: dict[str, Any] = {**OPTIONS, "pipeline_class": _InlineCompiler}
+_PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.GenericRewrites,
+    untyped_passes.RewriteDynamicRaises,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.IRLegalization,
+    typed_passes.AnnotateTypes,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
+"""What is left of Numba's passes without those for closures, `with`, None, literals, and expressions of arrays."""
 
 
-class KernelCompiler(compiler.Compiler):  # type: ignore[misc]
+class _OursCompiler(compiler.CompilerBase):  # type: ignore[misc]
+    """Numba's compiler with as few passes as our own sources need."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = PassManager("rue")
+        for each in _PASSES:
+            passes.add_pass(each, each.__name__)
+        passes.finalize()
+        return [passes]
+
+
+def _callee(base: type, inlined: bool) -> dict[str, Any]:
+    """The options with which methods and functions are compiled that only kernels call.
+
+    (Were they inlined by Numba's flag for it, whatever both kinds call would be compiled twice.)
+    """
+
+    class Callee(base):  # type: ignore[misc]
+        def __init__(self, typing: Any, target: Any, *others: Any) -> None:
+            super().__init__(typing, target, *others)
+            self.state.library = _Callee(target.codegen(), "callee")
+            self.state.library.inlined = inlined
+
+    return {**OPTIONS, "pipeline_class": Callee}
+
+
+CALLED, INLINED = _callee(_OursCompiler, False), _callee(_OursCompiler, True)
+_THEIR_CALLED, _THEIR_INLINED = _callee(compiler.Compiler, False), _callee(compiler.Compiler, True)
+
+
+def options(called: bool, ours: bool) -> dict[str, Any]:
+    """The options for a method, of a class of ours or of the user's, which may use all that Numba knows."""
+    if ours:
+        return CALLED if called else INLINED
+    return _THEIR_CALLED if called else _THEIR_INLINED
+
+
+class KernelCompiler(_OursCompiler):
     """Numba's compiler, for kernels."""
 
     def __init__(self, typing: Any, target: Any, *others: Any) -> None:
@@ -113,13 +155,29 @@ def set_environments(compiled: Any) -> None:
             ctypes.c_void_p.from_address(address).value = id(environment)
 
 
+def _say_yes() -> None:
+    """Stands for the search for SciPy's linear algebra."""
+
+
 @contextlib.contextmanager
-def without_collection() -> Iterator[None]:
-    """Compiling makes many objects, hardly any of them unreachable: looking for those takes a tenth of the time."""
-    searching = gc.isenabled()
+def undisturbed() -> Iterator[None]:
+    """Spare the compiler three things that take a fifth of its time.
+
+    It makes many objects, hardly any of them unreachable, for which Python would search; it colours the messages of the
+    thousands of errors that it raises and catches, none of which anybody sees; and it imports SciPy's linear algebra
+    to see whether it is there, which it will see again should anybody want it.
+    """
+    searching, colours = gc.isenabled(), errors.termcolor()
+    if "numba.np.arraymath" not in sys.modules:
+        linalg: Any = importlib.import_module("numba.np.linalg")
+        search, linalg.ensure_blas = linalg.ensure_blas, _say_yes
+        importlib.import_module("numba.np.arraymath")
+        linalg.ensure_blas = search
     gc.disable()
+    colours._markup = lambda message, *_: message
     try:
         yield
     finally:
+        del colours._markup
         if searching:
             gc.enable()

@@ -35,7 +35,7 @@ from numba.core.typing import templates
 from numba.extending import overload
 
 from rue._cache import DiskCache
-from rue._callees import CALLED, INLINED, OPTIONS, KernelCompiler, set_environments, without_collection
+from rue._callees import INLINED, OPTIONS, KernelCompiler, options, set_environments, undisturbed
 from rue.errors import SettingsError
 
 __all__ = [
@@ -143,11 +143,11 @@ def foreign(obj: Any) -> bool:
     """Whether a class from outside the package takes part; such kernels are never written to the disk cache."""
     if not plain(obj):
         return False
-    return _outside(obj) or any(foreign(getattr(obj, field.name)) for field in dataclasses.fields(obj))
+    return _outside(type(obj)) or any(foreign(getattr(obj, field.name)) for field in dataclasses.fields(obj))
 
 
-def _outside(obj: Any) -> bool:
-    module = type(obj).__module__
+def _outside(cls: Any) -> bool:
+    module = cls.__module__
     return not (module == "rue" or module.startswith("rue."))
 
 
@@ -203,7 +203,7 @@ def _content(obj: Any) -> tuple[Any, ...]:
 # Methods: one attribute template answers for all methods of our tuples, and for nothing else.
 
 _owners: dict[type, type] = {}
-_bridges: dict[tuple[str, int], Any] = {}
+_bridges: dict[tuple[str, int, bool], Any] = {}
 
 
 def _adopt(tuple_class: type, owner: type) -> None:
@@ -237,7 +237,7 @@ class _Methods(templates.AttributeTemplate):  # type: ignore[misc]  # Numba carr
         method = getattr(owner, attr, None)
         if attr in typ.fields or attr.startswith("_") or not isinstance(method, FunctionType):
             return None
-        called = attr, method.__code__.co_argcount
+        called = attr, method.__code__.co_argcount, not _outside(owner)
         if called not in _bridges:
             _bridges[called] = _bridge(called, method)(self.context)
             self.context.refresh()
@@ -249,15 +249,15 @@ _compiling = threading.RLock()
 """Held while a kernel is compiled: files are parsed in several threads."""
 
 
-def _bridge(called: tuple[str, int], method: FunctionType) -> Any:
+def _bridge(called: tuple[str, int, bool], method: FunctionType) -> Any:
     """The template of every method called so; Numba wants a function with the method's own arguments, hence `exec`."""
     name, code = called[0], method.__code__
     arguments = ", ".join(code.co_varnames[: code.co_argcount])
     scope: dict[str, Any] = {"owners": _owners}
     exec(f"def bridge({arguments}):\n    return owners[{code.co_varnames[0]}.instance_class].{name}", scope)
     bridge = scope["bridge"]
-    overload(bridge, strict=False, jit_options=CALLED if name in _CALLED else INLINED)(bridge)
-    key = f"{name}/{code.co_argcount}"  # under which Numba files the implementation
+    overload(bridge, strict=False, jit_options=options(name in _CALLED, called[2]))(bridge)
+    key = f"{name}/{code.co_argcount}/{called[2]}"  # under which Numba files the implementation
     return templates.make_overload_attribute_template(
         numba.types.BaseNamedTuple, key, bridge, base=templates._OverloadMethodTemplate, strict=False
     )
@@ -314,7 +314,7 @@ class Kernel:
             dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
-            with _compiling, without_collection():
+            with _compiling, undisturbed():
                 try:
                     dispatcher.compile(signature)
                     set_environments(dispatcher.overloads[signature])
@@ -381,7 +381,7 @@ def _explain(error: Exception, args: tuple[Any, ...]) -> str:
         if not plain(obj):
             return []
         inner = [name for field in dataclasses.fields(obj) for name in classes(getattr(obj, field.name))]
-        return ([type(obj).__name__] if _outside(obj) else []) + inner
+        return ([type(obj).__name__] if _outside(type(obj)) else []) + inner
 
     culprits = ", ".join(dict.fromkeys(name for arg in args for name in classes(arg))) or "rue itself"
     lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if _TELLING.search(line)]

@@ -38,13 +38,16 @@ def _enter_numbers(loss: Any, sums: Any, y: Any, weights: Any) -> None:
 
 
 def _enter_classes(sums: Any, y: Any, weights: Any) -> None:
-    """One weight after the other is added, so that blocks do not matter."""
+    """One weight after the other is added, so that blocks do not matter; without weights, each is 1."""
     before = np.concatenate(([sums[LAST]], y[:-1]))
     first, same = np.isnan(before), before == y
     parts = {MASS: np.ones_like(same), POSITIVE: y > 0.0, NEGATIVE: y <= 0.0}
     parts |= {FIRST: first, SAME: same, OTHER: ~(first | same)}
     for place, which in parts.items():
-        sums[place] = np.cumsum(np.concatenate(([sums[place]], weights[which])))[-1]
+        if weights.size:
+            sums[place] = np.cumsum(np.concatenate(([sums[place]], weights[which])))[-1]
+        else:
+            sums[place] += np.count_nonzero(which)
     sums[LAST] = y[-1]
 
 
@@ -71,13 +74,15 @@ class Baselines:
     def enter(self, loss: Loss, y: Any, weights: Any, predictions: Any) -> None:
         """Some consecutive labels as the loss takes them; those without a prediction are left out."""
         scored = ~np.isnan(predictions) & (weights > 0.0 if weights.size else True)
-        y, masses = y[scored], weights[scored] if weights.size else np.ones(np.count_nonzero(scored))
+        if not scored.all():
+            y, weights = y[scored], weights[scored] if weights.size else weights
         if not y.size:
             return
+        masses = weights if weights.size else np.ones(y.size)
         if loss.task == "regress":
             _enter_numbers(loss, self.sums, y, masses)
         else:
-            _enter_classes(self.sums, y, masses)
+            _enter_classes(self.sums, y, weights)
         if loss.task != "classify" and not isinstance(loss, Square | Poisson):
             self._merge(np.concatenate([self.values, y]), np.concatenate([self.masses, masses]))
             while self.values.size > MOST:

@@ -36,7 +36,7 @@ from rue.model_learner import learner_read, learner_written
 from rue.regret.curvature import WIDEST, Curvature
 from rue.regret.digest import shelved
 from rue.regret.evidence import Evidence, Largest
-from rue.regret.witnesses import Pool
+from rue.regret.witnesses import Pool, filled_up
 from rue.settings import from_json, plain_json, rebuilt
 from rue.streams import Labels
 from rue.streams.labels import MOST_CLASSES
@@ -204,9 +204,7 @@ def _pool_read(reader: Reader, most: int, size: Any, used: Any, many: Any, scale
         raise DataError("its witnesses do not fit together")
     lines = np.zeros(size, dtype=np.uint32)
     lines[places] = np.arange(1, used + 1)
-    return Pool(
-        read["table"], lines, places, read["state"], read["radii"], read["rates"], np.zeros((2, K)), read["largest"]
-    )
+    return filled_up(read["table"], lines, places, read["state"], read["radii"], read["rates"], read["largest"])
 
 
 # Labels.

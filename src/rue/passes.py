@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,9 @@ class Pass:
             raise SettingsError(f"learn: {given.algorithm.name} learns no more than two classes: leave it out.")
         self.learner: Any = None if given is None else given.copy()
         self.labels: Labels | None = None
-        self.evidence: Evidence | None = None
+        self._evidence: Evidence | None = None
+        self._watching: Future[None] | None = None
+        self._beside: ThreadPoolExecutor | None = None
         self.baselines = Baselines()
         self.bad, self.task, self.intercept, self.budget = bad, task, intercept, budget
         self.course = Course()
@@ -82,11 +85,27 @@ class Pass:
     @property
     def examples(self) -> int:
         """How many examples were scored and learnt."""
-        return 0 if self.evidence is None else int(self.evidence.ledger.sums[accounts.EXAMPLES])
+        return 0 if self._evidence is None else int(self._evidence.ledger.sums[accounts.EXAMPLES])
+
+    @property
+    def sums(self) -> Any:
+        """Those of the ledger, which are up to date at any moment; None before the first block."""
+        return None if self._evidence is None else self._evidence.ledger.sums
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """All that is kept, when those beside the learner have seen what it has."""
+        self._catch_up()
+        return self._evidence
+
+    def _catch_up(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.result()
 
     def go_on(self, learner: Learner, evidence: Evidence, labels: Labels) -> None:
         """Start from where another pass stopped."""
-        self.learner, self.evidence, self.labels = learner, evidence, labels
+        self.learner, self._evidence, self.labels = learner, evidence, labels
         self._penalty = learner.penalty - evidence.penalty
         self._seen = learner.t
 
@@ -134,15 +153,15 @@ class Pass:
         assert self.labels is not None
         block = Block(block.X, self.labels.encode(said), block.weights)
         self.learner.widen(block)
-        if self.evidence is None:
+        if self._evidence is None:
             lambda_ = float(getattr(self.learner.algorithm, "lambda_", 0.0))
-            self.evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._kept)
+            self._evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._kept)
             self._penalty = self.learner.penalty  # of rounds before this pass
-        self.evidence.widen(self.learner.coordinates)
+        self._evidence.widen(self.learner.coordinates)
         out, begin, skipped, stopped = np.empty(len(block)), 0, 0, ""
         started = time.perf_counter()
         while begin < len(block) and not stopped:
-            begin, why = self.learner.run_block(block, self.evidence.ledger, out, begin)
+            begin, why = self.learner.run_block(block, self._evidence.ledger, out, begin)
             if why and self.labels.task != "regress" and np.isnan(block.y[begin]):
                 why = self.labels.complaint(said[begin])
             if why and self.bad == "stop":
@@ -175,10 +194,16 @@ class Pass:
         return block.first(out.size), out
 
     def _account(self, block: Block, out: Any, end: int, skipped: int) -> None:
-        """Everything kept beside the ledger: rows up to `end`."""
-        assert self.evidence is not None
-        self.evidence.watch(block, out, self.learner.intercept)
-        self.evidence.penalty = self.learner.penalty - self._penalty
+        """Everything kept beside the ledger: rows up to `end`. Witnesses see them while the learner goes on."""
+        assert self._evidence is not None
+        self._catch_up()
+        shown = block, out, self.learner.intercept, self.learner.coordinates
+        if self._evidence.pool is None:
+            self._evidence.watch(*shown)
+        else:
+            self._beside = self._beside or ThreadPoolExecutor(1, "witnesses")
+            self._watching = self._beside.submit(self._evidence.watch, *shown)
+        self._evidence.penalty = self.learner.penalty - self._penalty
         scored = np.isfinite(out)
         self.skipped += skipped
         self.refused += end - int(scored.sum()) - skipped

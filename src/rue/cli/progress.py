@@ -29,7 +29,7 @@ class Progress:
 
     def update(self, going: Pass, share: float | None) -> None:
         """After a block; `share` is how much of the data has been read, if that is known."""
-        if self.quiet or going.evidence is None:
+        if self.quiet or going.sums is None:
             return
         if self.live:
             if (now := time.monotonic()) >= self.due:
@@ -43,7 +43,7 @@ class Progress:
 
     def done(self, going: Pass) -> None:
         """The last row."""
-        if self.quiet or going.evidence is None:
+        if self.quiet or going.sums is None:
             return
         if self.live:
             print("\r\x1b[K", end="", file=self.to, flush=True)
@@ -51,8 +51,7 @@ class Progress:
             self._row(going)
 
     def _row(self, going: Pass) -> None:
-        assert going.evidence is not None
-        sums = going.evidence.ledger.sums
+        sums = going.sums
         loss, mass = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT])
         if mass == self.before[1]:
             return
@@ -70,8 +69,7 @@ class Progress:
         )
 
     def _now(self, going: Pass, share: float | None) -> str:
-        assert going.evidence is not None
-        sums = going.evidence.ledger.sums
+        sums = going.sums
         seconds = time.monotonic() - self.started
         mass = float(sums[accounts.WEIGHT])
         risk = float(sums[accounts.LOSS]) / mass if mass else float("nan")

@@ -157,30 +157,32 @@ def retire(self: Any, kind: Any) -> None:
         kinds[k] /= total
 
 
-def settle(self: Any, scratch: Any, work: Any) -> None:
+def settle(self: Any, work: Any) -> None:
     """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
     losses, shares, kinds, eta = self.members[LOSSES], self.members[SHARES], self.kinds, self.memory[ETA]
-    many, best, total, behind, lowest = self.running(), math.inf, 0.0, scratch[STEP], work[LOWEST]
-    each = self.begin(1)
-    for kind in range(many // each):
-        lowest[kind] = lane_least(losses, self.begin(kind), self.begin(kind + 1))
-        best = min(best, lowest[kind])
-        for i in range(self.begin(kind), self.begin(kind + 1)):
-            behind[i] = losses[i] - lowest[kind]
-    if eta < math.inf:
-        for i in range(many):
-            shares[i] = exp(max(LEAST, -eta * behind[i]))
-    else:
-        for i in range(many):
-            shares[i] = 1.0 if behind[i] == 0.0 else 0.0
-    for kind in range(many // each):
-        away, part = lowest[kind] - best, lane_total(shares, self.begin(kind), self.begin(kind + 1))
+    each, lowest, best, total = self.begin(1), work[LOWEST], math.inf, 0.0
+    running = self.running() // each
+    for kind in range(running):
+        first, least = kind * each, math.inf
+        for i in range(first, first + each):
+            least = min(least, losses[i])
+        lowest[kind], best = least, min(best, least)
+        if eta < math.inf:
+            for i in range(first, first + each):
+                shares[i] = exp(max(LEAST, -eta * (losses[i] - least)))
+        else:
+            for i in range(first, first + each):
+                shares[i] = 1.0 if losses[i] == least else 0.0
+    for kind in range(running):
+        first, away, part = kind * each, lowest[kind] - best, 0.0
+        for i in range(first, first + each):
+            part += shares[i]
         kinds[kind] = part * (exp(max(LEAST, -eta * away)) if eta < math.inf else 1.0 if away == 0.0 else 0.0)
         total += kinds[kind]
         part = 1.0 / part
-        for i in range(self.begin(kind), self.begin(kind + 1)):
+        for i in range(first, first + each):
             shares[i] *= part
-    for kind in range(many // each):
+    for kind in range(running):
         kinds[kind] /= total
 
 
@@ -242,11 +244,11 @@ class Chances(NamedTuple):
         m[MIXED] += cost
         if weight > m[HEAVIEST]:  # the prediction was made at too high a rate
             m[HEAVIEST], m[ETA] = weight, 1.0 / weight
-            self.settle(scratch, work)
+            self.settle(work)
             m[GAPS] += max(0.0, cost - self.mix_loss(scratch))
         for i in range(self.running()):
             losses[i] += costs[i]
-        self.settle(scratch, work)
+        self.settle(work)
 
 
 @_experts
@@ -272,7 +274,7 @@ class Means(NamedTuple):
         m[ETA] = math.log(self.members.shape[1]) / m[GAPS] if m[GAPS] > 0.0 else math.inf
         for i in range(self.running()):
             losses[i] += costs[i]
-        self.settle(scratch, work)
+        self.settle(work)
 
 
 @values

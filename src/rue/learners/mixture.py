@@ -9,7 +9,7 @@ import numpy as np
 
 from rue._intrinsics import LANES, bits, from_bits
 from rue._jit import parameter
-from rue.arithmetic import exp, log
+from rue.arithmetic import exp_roughly, log, log_roughly
 from rue.errors import SettingsError
 from rue.learners.base import Learner
 from rue.learners.committee import committee
@@ -120,15 +120,18 @@ class _Rule:
             for kind in range(KINDS - 1, DIAGONAL - 1, -1):
                 experts.retire(kind)
         if pace > 0.0:
-            many, members = len(point.rates), experts.running()
-            for kind in range(members // many):
-                for i in range(many * kind, many * kind + many):
-                    point.scratch[REACH, i] = weight * pace * point.members[RATES, i] * point.work[ALONG, kind]
+            each, members, rates = len(point.rates), experts.running(), point.members[RATES]
+            reach, step = point.scratch[REACH], point.scratch[STEP]
+            for kind in range(members // each):
+                by = weight * pace * point.work[ALONG, kind]
+                for i in range(each * kind, each * kind + each):
+                    reach[i] = by * rates[i]
             self.choose_steps(point, members, y)
-            for kind in range(members // many):
+            for kind in range(members // each):
                 along = point.work[ALONG, kind]
-                for i in range(many * kind, many * kind + many):
-                    point.scratch[STEP, i] = point.scratch[STEP, i] / along if along > 0.0 else 0.0
+                part = 1.0 / along if along > 1e-300 else 0.0
+                for i in range(each * kind, each * kind + each):
+                    step[i] *= part
             point.advance(row)
 
 
@@ -162,9 +165,9 @@ class ChanceRule(_Rule):
             step[i] = min(a[i] * wrong[i], max(0.0, -y * p[i]) + 0.34657359027997264 * octaves)
         for _ in range(2):
             for i in range(members):
-                e = exp(y * p[i] + step[i])
-                short = log(step[i] * (1.0 + e) / a[i])
-                step[i] *= 1.0 - min(0.9, short / (1.0 + step[i] * (e / (1.0 + e))))
+                e = exp_roughly(y * p[i] + step[i])
+                short = log_roughly(step[i] * (1.0 + e) / a[i])
+                step[i] *= 1.0 - min(0.9, short * (1.0 + e) / (1.0 + e + step[i] * e))
         for i in range(members):
             step[i] *= -y
 

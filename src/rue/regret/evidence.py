@@ -77,10 +77,8 @@ class Evidence:
     """Kept with the witnesses, as long as the stream is narrow enough."""
 
     def widen(self, size: int) -> None:
-        """Make room for `size` coordinates."""
+        """Make room in the ledger for `size` coordinates."""
         self.ledger = self.ledger.grown(size)
-        for name, keeper in self._keepers():
-            setattr(self, name, keeper.grown(size))
 
     def _keepers(self) -> list[tuple[str, Any]]:
         kept = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
@@ -88,7 +86,8 @@ class Evidence:
 
     def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
         """Score a block by the predictions of any model; how many of its examples had none (NaN)."""
-        self.widen(block.width + int(intercept))
+        size = block.width + int(intercept)
+        self.widen(size)
         y, weights = block.labels(), block.column_of_weights()
         end, left_out = keep_accounts(self.loss, self.ledger, block.rows(intercept), y, weights, predictions, 0)
         if end < len(block) and block.sparse:  # perhaps only because indices are not sorted
@@ -101,11 +100,16 @@ class Evidence:
                 f"label {float(y[end])!r}, prediction {float(predictions[end])!r}, weight and features must be finite, "
                 f"each feature once, the label {self.loss.labels}, the weight ≥ 0.",
             )
-        self.watch(block, predictions, intercept)
+        self.watch(block, predictions, intercept, size)
         return int(left_out)
 
-    def watch(self, block: Block, predictions: Any, intercept: bool) -> None:
-        """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside."""
+    def watch(self, block: Block, predictions: Any, intercept: bool, size: int) -> None:
+        """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside.
+
+        `size` is the number of coordinates there is to be room for. The ledger is not touched.
+        """
+        for name, keeper in self._keepers():
+            setattr(self, name, keeper.grown(size))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
         if self.pool is not None:
             occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._intrinsics import fetch
+from rue._intrinsics import LANES, collect_lanes, fetch, move_lanes
 from rue._jit import kernel, values
 from rue.errors import SettingsError
 
-__all__ = ["RATES", "Pool", "best_mixture", "open_pool", "watch"]
+__all__ = ["RATES", "Pool", "best_mixture", "filled_up", "open_pool", "watch"]
 
 RATES = (0.05, 0.1, 0.2, 0.4, 0.8, math.sqrt(2.0))
 """What the step of A8 is multiplied by, one witness each: which one certifies best depends on the stream."""
@@ -34,7 +34,8 @@ class Pool(NamedTuple):
     """K witnesses side by side, so that one access to memory serves them all."""
 
     table: Any
-    """For each feature in use the v of every witness (its point is s·v), then the S = Σ g_t x_t of every witness."""
+    """For each feature in use the v of every witness (its point is s·v), then the S = Σ g_t x_t of every witness; both
+    filled up with zeros to a multiple of LANES."""
     lines: Any
     """The line of the table that each coordinate has; 0 for a feature that has not occurred."""
     places: Any
@@ -59,8 +60,8 @@ class Pool(NamedTuple):
 
     def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
         """One round of every witness."""
-        K = self.radii.size
-        for i in range(K):
+        K, width = self.radii.size, self.scratch.shape[1]
+        for i in range(width):
             self.scratch[GIVEN, i] = 0.0
         square = 0.0
         if row.shift > _0:
@@ -68,7 +69,7 @@ class Pool(NamedTuple):
         for k in range(row.lo, row.hi):
             soon = row.ahead(k - row.lo)
             if soon < self.lines.size:
-                place = self.lines[soon] * np.uint64(2 * K)
+                place = self.lines[soon] * np.uint64(2 * width)
                 fetch(self.table, place)
                 fetch(self.table, place + _LINE)
             square += self.gather(row.place(k), row.at(k))
@@ -84,27 +85,29 @@ class Pool(NamedTuple):
 
     def gather(self, j: Any, x: Any) -> Any:
         """Add feature j to every ⟨v, x⟩; its square."""
-        line = self.lines[j]
-        z = self.unit(line, x)
-        for i in range(self.radii.size):
-            self.scratch[GIVEN, i] += self.table[line, i] * z
+        line, width, given = self.lines[j], self.scratch.shape[1], self.scratch[GIVEN]
+        z, place = self.unit(line, x), np.int64(line) * (2 * width)
+        for i in range(0, width, LANES):
+            collect_lanes(given, i, self.table, place + i, z)
         return z * z
 
     def step(self, loss: Any, i: Any, y: Any, weight: Any, square: Any) -> bool:
-        """Witness i given ⟨v, x⟩: its accounts, and the multiples of x that S and v are to move by."""
+        """Witness i given ⟨v, x⟩: its accounts, and the multiples of x that S and v are to move by, the other way."""
         state, U = self.state, self.radii[i]
         p = state[SCALE, i] * self.scratch[GIVEN, i]
-        if not (math.isfinite(p) and math.isfinite(weight * (loss.value(p, y) + loss.slope(p, y) * (1.0 + p)))):
+        value, slope = loss.value(p, y), loss.slope(p, y)
+        if not (math.isfinite(p) and math.isfinite(weight * (value + slope * (1.0 + p)))):
             p = 0.0  # any prediction will do: the proof only asks that its slope be taken there
-        g = weight * loss.slope(p, y)
-        state[LOSS, i] += weight * loss.value(p, y)
+            value, slope = loss.value(p, y), loss.slope(p, y)
+        g = weight * slope
+        state[LOSS, i] += weight * value
         state[A, i] += g * p
-        self.scratch[GIVEN, i], self.scratch[TAKEN, i] = g, 0.0
+        self.scratch[GIVEN, i], self.scratch[TAKEN, i] = -g, 0.0
         gradients = state[GRADIENTS, i] + g * (g * square)
         if g != 0.0 and 0.0 < gradients < math.inf:
             state[GRADIENTS, i] = gradients
-            a = -g * self.rates[i] * math.sqrt(2.0) * U / math.sqrt(gradients)
-            total = state[SQUARE, i] + 2.0 * a * p + a * (a * square)
+            a = g * self.rates[i] * math.sqrt(2.0) * U / math.sqrt(gradients)
+            total = state[SQUARE, i] - 2.0 * a * p + a * (a * square)
             if math.isfinite(total):
                 self.scratch[TAKEN, i] = a / state[SCALE, i]
                 if total > U * U:
@@ -116,11 +119,11 @@ class Pool(NamedTuple):
 
     def scatter(self, j: Any, x: Any) -> None:
         """Move every v and S along feature j."""
-        line, K = self.lines[j], self.radii.size
-        z = self.unit(line, x)
-        for i in range(K):
-            self.table[line, i] += self.scratch[TAKEN, i] * z
-            self.table[line, K + i] += self.scratch[GIVEN, i] * x
+        line, width, given, taken = self.lines[j], self.scratch.shape[1], self.scratch[GIVEN], self.scratch[TAKEN]
+        z, place = self.unit(line, x), np.int64(line) * (2 * width)
+        for i in range(0, width, LANES):
+            move_lanes(self.table, place + i, taken, i, z)
+            move_lanes(self.table, place + width + i, given, i, x)
 
     def multiply_out(self, i: Any) -> None:
         """s ← 1, with the point and the step under way unchanged."""
@@ -152,10 +155,10 @@ class Pool(NamedTuple):
         """The witnesses of two parts of a stream, each started afresh in its part: what they have proved adds up."""
         if self.radii.tolist() != other.radii.tolist() or self.rates.tolist() != other.rates.tolist():
             raise SettingsError("witnesses at different radii cannot be merged: give both parts the same ones.")
-        K, theirs = self.radii.size, slice(1, other.places.size + 1)
+        width, theirs = self.scratch.shape[1], slice(1, other.places.size + 1)
         both = self._replace(lines=self.lines.copy()).grown(other.lines.size).claimed(other.places, 0)
         at, state, table, largest = both.lines[other.places], self.state.copy(), both.table.copy(), np.empty(0)
-        table[at, K:] += other.table[theirs, K:]
+        table[at, width:] += other.table[theirs, width:]
         state[[LOSS, A]] += other.state[[LOSS, A]]
         if self.largest.size and other.largest.size:
             largest = both.largest.copy()
@@ -165,7 +168,8 @@ class Pool(NamedTuple):
     def stored(self) -> dict[str, Any]:
         """The arrays that a model file holds."""
         used = self.places.size + 1  # line 0 belongs to features that have not occurred
-        lines = {"table": self.table[:used], "largest": self.largest[:used], "places": self.places.astype(np.float64)}
+        table = self.table[:used].reshape(used, 2, -1)[:, :, : self.radii.size].reshape(used, -1)
+        lines = {"table": table, "largest": self.largest[:used], "places": self.places.astype(np.float64)}
         numbers = {"state": self.state, "radii": self.radii, "rates": self.rates}
         return {f"pool.{name}": array for name, array in (lines | numbers).items()}
 
@@ -185,11 +189,12 @@ class Pool(NamedTuple):
 
     def sum_of(self, i: int, size: int) -> Any:
         """S of witness i, in `size` coordinates."""
-        return self.spread(self.table[:, self.radii.size + i], size)
+        return self.spread(self.table[:, self.scratch.shape[1] + i], size)
 
     def inner(self, S: Any, by: Any) -> Any:
         """⟨S_i, S_j⟩ of the witnesses and, last, of the learner's S, which is in units of `by` already."""
-        own = self.table[1 : self.places.size + 1, self.radii.size :] / by[self.places, None]
+        sums = self.table[1 : self.places.size + 1, self.scratch.shape[1] :]
+        own = sums[:, : self.radii.size] / by[self.places, None]
         both = np.column_stack([own, S[self.places]])  # where no feature occurred S is 0
         return both.T @ both
 
@@ -235,20 +240,20 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
         raise SettingsError(f"witnesses: give one radius or several, all positive and finite, not {radii!r}.")
     rates = FEW if quick and wanted.size > 1 else RATES
     pairs = [(radius, rate) for radius in wanted.tolist() for rate in rates]
-    K = len(pairs)
-    state = np.zeros((5, K))
+    state = np.zeros((5, len(pairs)))
     state[SCALE] = 1.0
-    columns = np.array(pairs)
-    return Pool(
-        np.zeros((1, 2 * K)),
-        np.zeros(1, dtype=np.uint32),
-        np.empty(0, dtype=np.int64),
-        state,
-        np.ascontiguousarray(columns[:, 0]),
-        np.ascontiguousarray(columns[:, 1]),
-        np.zeros((2, K)),
-        np.zeros(1 if scaled else 0),
-    )
+    radii, of_radii = np.array(pairs).T.copy()
+    table, largest = np.zeros((1, 2 * len(pairs))), np.zeros(1 if scaled else 0)
+    return filled_up(table, np.zeros(1, dtype=np.uint32), np.empty(0, dtype=np.int64), state, radii, of_radii, largest)
+
+
+def filled_up(table: Any, lines: Any, places: Any, state: Any, radii: Any, rates: Any, largest: Any) -> Pool:
+    """A pool whose table has no zeros at the end of a line yet."""
+    width = -(-radii.size // LANES) * LANES
+    wide = np.zeros((len(table), 2, width))
+    wide[:, :, : radii.size] = table.reshape(len(table), 2, -1)
+    scratch = np.zeros((2, width))
+    return Pool(wide.reshape(len(table), -1), lines, places, state, radii, rates, scratch, largest)
 
 
 @kernel
