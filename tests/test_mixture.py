@@ -16,6 +16,7 @@ import rue
 from rue.learners.mixing import GAPS, LOSSES, MIXED, SHARES
 from rue.learners.mixture import NOTES, RATES
 from rue.learners.pool import DIAGONAL, KINDS, NARROW, USED
+from rue.learners.standing import standing
 
 
 def stream(seed, rows=200, columns=6, numbers=False, drift=False):
@@ -352,6 +353,59 @@ def test_wide_streams_retire_the_matrices_whatever_the_blocks():
     assert np.array_equal(predictions, one_by_one)
     seen = np.cumsum(X.getnnz(axis=0) > 0)
     assert seen[-1] > NARROW
+
+
+def hopeless_stream(rows):
+    """A truth that is turned round every 300 rounds: who never forgets falls far behind."""
+    rng = np.random.default_rng(14)
+    X = rng.normal(size=(rows, 6))
+    turned = np.where(np.arange(rows) // 300 % 2 == 0, 1.0, -1.0)
+    return X, np.where(turned * (X @ rng.normal(size=6)) > 0.0, 1.0, -1.0)
+
+
+def test_hopeless_kinds_retire_whatever_the_blocks_and_files(tmp_path):
+    X, y = hopeless_stream(40_000)
+    whole, cut = rue.Mixture(), rue.Mixture()
+    predictions = whole.run(X, y)
+    found = [cut.run(X[:16_383], y[:16_383]), *(cut.run(X[i : i + 1], y[i : i + 1]) for i in range(16_383, 16_400))]
+    found.append(cut.run(X[16_400:30_000], y[16_400:30_000]))
+    rue.save(cut, tmp_path / "m.rue")
+    cut = rue.load(tmp_path / "m.rue").learner
+    found.append(cut.run(X[30_000:], y[30_000:]))
+    assert np.array_equal(predictions, np.concatenate(found))
+    assert whole == cut
+    running = whole._point.seats >= 0
+    assert 2 <= running.sum() < KINDS
+    price, allowed = prices(whole)
+    assert price <= allowed + 1e-9
+    members = standing(whole).members
+    assert [member.running for member in members] == np.repeat(running, 8).tolist()
+    assert sum(member.weight for member in members) == pytest.approx(1.0)
+    assert standing(whole).best.running
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("numbers", [False, True])
+def test_who_stays_learns_what_it_would_if_nobody_retired(monkeypatch, numbers):
+    """Members of a kind know nothing of other kinds."""
+    X, y = stream(15, rows=200, numbers=numbers)
+    loss = "square" if numbers else "logistic"
+    everybody = rue.Mixture(loss, budget=136 if not numbers else 200)
+    everybody.run(X, y)
+    monkeypatch.setattr("rue.learners.pool.PATIENCE", 40)
+    monkeypatch.setattr("rue.learners.pool.LOOK", 20)
+    monkeypatch.setattr("rue.learners.mixing.FAR", 0.0)
+    monkeypatch.setattr("rue.learners.mixing.HOPELESS", 1e-6)
+    some = rue.Mixture(loss, budget=136 if not numbers else 200)
+    some.run(X, y)
+    before, after = standing(everybody).members, standing(some).members
+    stayed = [k for k, member in enumerate(after) if member.running]
+    assert 8 <= len(stayed) < len(after)
+    for k, (one, other) in enumerate(zip(before, after, strict=True)):
+        assert (one.kind, one.rate) == (other.kind, other.rate)
+        assert one.loss == other.loss if k in stayed else one.loss >= other.loss
+    assert np.isfinite(some.weights).all()
+    assert some.predict(X[0]) == pytest.approx(everybody.predict(X[0]), abs=0.2 * np.abs(y).max())
 
 
 def test_posterior_mean_weights_predict_what_the_mixture_of_means_does():

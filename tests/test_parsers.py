@@ -249,7 +249,8 @@ def same_as_vw(line, reference, bits=20):
     assert tag == expected_tag, line
     features = [(slot, value) for slot, value in features if value != 0.0]  # VW leaves them out
     assert [slot for slot, _ in features] == [slot for slot, value in expected if value != 0.0], line
-    assert [value for _, value in features] == pytest.approx([v for _, v in expected if v != 0.0], rel=1e-5), line
+    wanted = [value for _, value in expected if value != 0.0]  # sums of single precision, which may cancel
+    assert [value for _, value in features] == pytest.approx(wanted, rel=1e-5, abs=3e-6), line
 
 
 LINES = """\

@@ -50,7 +50,7 @@ def test_the_certificate_is_never_below_the_regret_against_any_point(make):
         run = rue.learn(X, y, learner=make())
         Z = np.hstack([np.ones((len(y), 1)), X])
         domain = make().domain if make().domain.bounded else rue.Ball(3)
-        certificate = run.certificate(domain=domain)
+        certificate = run.certificate(domain=domain, units="raw")
         for _ in range(5):
             u = domain.project(rng.normal(size=5) * rng.choice([0.1, 1.0, 10.0]))
             loss = sum(make().loss.value(float(p), label) for p, label in zip(Z @ u, y, strict=True))

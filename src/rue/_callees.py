@@ -167,7 +167,8 @@ def undisturbed() -> Iterator[None]:
     thousands of errors that it raises and catches, none of which anybody sees; and it imports SciPy's linear algebra
     to see whether it is there, which it will see again should anybody want it.
     """
-    searching, colours = gc.isenabled(), errors.termcolor()
+    searching = gc.isenabled()
+    colours: Any = errors.termcolor()
     if "numba.np.arraymath" not in sys.modules:
         linalg: Any = importlib.import_module("numba.np.linalg")
         search, linalg.ensure_blas = linalg.ensure_blas, _say_yes

@@ -20,7 +20,7 @@ from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
 from rue.learners.multiclass import Softmax
 from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
-from rue.learners.pool import DIAGONAL, HELD, HIGH, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED, PoolPoint
+from rue.learners.pool import DIAGONAL, HELD, HIGH, KINDS, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED, PoolPoint
 from rue.learners.softmax import ClassPool
 from rue.model_arrays import Reader, count, put, put_text, require_memory, typed
 from rue.settings import from_json, rebuilt
@@ -153,7 +153,9 @@ def _require_pool(point: PoolPoint) -> None:
     if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
         raise DataError("its labels are impossible")
     running = point.kinds >= 0.0
-    if not running[:DIAGONAL].all() or running[DIAGONAL] != running[-1] or running[-1] != (used >= 0.0):
+    seats, many = point.places(), int(running.sum())
+    fits = np.array_equal(np.sort(seats), np.arange(KINDS)) and running[:many].all() and many > 0
+    if not fits or ((seats < many) != (point.seats >= 0)).any() or (seats[DIAGONAL:] < many).any() != (used >= 0.0):
         raise DataError("its members do not fit together")
     _require_mixing(point)
 

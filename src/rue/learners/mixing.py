@@ -64,6 +64,9 @@ MIXING_MEMORY = MEMORY + 4
 LEAST = -300.0
 """The logarithm of the least share: with less, products are numbers too small to be fast (subnormal)."""
 
+HOPELESS, FAR = 0.1, 500.0
+"""A kind is hopeless when its best member has lost a tenth more than the best of all, and weighs less than e^−500."""
+
 E = TypeVar("E")
 
 
@@ -147,14 +150,33 @@ def running(self: Any) -> Any:
     return self.begin(kinds)
 
 
-def retire(self: Any, kind: Any) -> None:
-    """A kind that stops running, the last that does: its members have no weight from now on."""
-    kinds, total = self.kinds, 0.0
-    kinds[kind] = -1.0
-    for k in range(kind):
+def retire(self: Any, kind: Any) -> Any:
+    """A kind stops running: it changes places with the last that does, whose place is returned, and has no weight."""
+    members, kinds, last, each = self.members, self.kinds, self.running() // self.begin(1) - 1, self.begin(1)
+    for row in range(members.shape[0]):
+        for i in range(each):
+            a, b = kind * each + i, last * each + i
+            members[row, a], members[row, b] = members[row, b], members[row, a]
+    total = 0.0
+    kinds[kind], kinds[last] = kinds[last], -1.0
+    for k in range(last):
         total += kinds[k]
-    for k in range(kind):
+    for k in range(last):
         kinds[k] /= total
+    return last
+
+
+def hopeless(self: Any, work: Any) -> Any:
+    """The kind that is furthest behind, if hopelessly so and not one of the two that lead; −1 if there is none.
+
+    `settle` has just been called.
+    """
+    lowest, best, second, worst, eta = work[LOWEST], math.inf, math.inf, 0, self.memory[ETA]
+    for kind in range(self.running() // self.begin(1)):
+        best, second = min(best, lowest[kind]), min(second, max(best, lowest[kind]))
+        worst = kind if lowest[kind] > lowest[worst] else worst
+    away = lowest[worst] - best
+    return worst if lowest[worst] > second and away > HOPELESS * abs(best) and FAR < eta * away < math.inf else -1
 
 
 def settle(self: Any, work: Any) -> None:
@@ -208,7 +230,7 @@ def mix_loss(self: Any, scratch: Any) -> Any:
 
 def _experts(cls: type[E]) -> type[E]:
     """Members `begin(kind)` to `begin(kind + 1)` are of one kind; `kinds` has each kind's weight, −1 when retired."""
-    for word in (begin, running, retire, settle, mix_loss):
+    for word in (begin, running, retire, hopeless, settle, mix_loss):
         setattr(cls, word.__name__, word)
     return values(cls)
 

@@ -49,7 +49,6 @@ from rue.learners.pool import (
     SPREAD_OF_LABELS,
     STATS,
     UNIT,
-    USED,
     WORK,
     PoolPoint,
 )
@@ -114,11 +113,7 @@ class _Rule:
         m[T] += 1.0
         self.sense(point, y, weight)
         experts.charge(cost, weight, point.scratch, point.work)
-        running = m[USED] >= 0.0
         point.measure(row)
-        if running and m[USED] < 0.0:
-            for kind in range(KINDS - 1, DIAGONAL - 1, -1):
-                experts.retire(kind)
         if pace > 0.0:
             each, members, rates = len(point.rates), experts.running(), point.members[RATES]
             reach, step = point.scratch[REACH], point.scratch[STEP]
@@ -133,6 +128,7 @@ class _Rule:
                 for i in range(each * kind, each * kind + each):
                     step[i] *= part
             point.advance(row)
+        point.retire_some()
 
 
 @parameter
@@ -283,6 +279,7 @@ class Pooled(Pooling):
             matrices=np.zeros((MATRICES, NARROW, self.rates + NARROW)),
             members=members,
             kinds=np.full(KINDS, 1.0 / KINDS),
+            seats=np.arange(KINDS),
             memory=memory,
             scratch=np.zeros((SCRATCH, KINDS * self.rates)),
             work=np.zeros((WORK, KINDS)),

@@ -14,8 +14,9 @@ curvature h at the kind's own mixed prediction, and serve all its members:
 | 5 | its root mean square | of (1 + Σhxxᵀ)⁻¹ x | 0.1 % at each round |
 
 Kinds 4 and 5 run while no more than `NARROW` features have occurred; for square loss they divide by the first value,
-whatever follows, which makes them ridge regressions. Every member takes an implicit step: along f, to the prediction
-argmin_q r⟨f, x⟩ℓ(q, y) + ½(q − p)². So no rate is too large.
+whatever follows, which makes them ridge regressions. Any kind but the two that lead retires when it is hopelessly
+behind (`mixing.hopeless`): the rest of a long stream is then learnt faster. Every member takes an implicit step: along
+f, to the prediction argmin_q r⟨f, x⟩ℓ(q, y) + ½(q − p)². So no rate is too large.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 from rue._intrinsics import LANES, collect_lanes, fetch, move_lanes
 from rue._jit import values
 from rue.learners.mixing import LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP
+from rue.learners.points import T
 
 __all__ = [
     "ALONG",
@@ -57,6 +59,8 @@ BY_VISIT, BY_ROUND = 0.99, (1.0, 0.999)
 """What is left of the sums of kind 2 after a visit, and of those of kinds 4 and 5 after a round."""
 TINY = 1e-150
 """Smaller features count as 0: their squares are no numbers."""
+PATIENCE, LOOK = 2**14, 2**10
+"""After how many rounds it is first seen who is hopeless, and after how many more again."""
 NEAR = 0.001
 """A first value smaller than this part of the largest one no longer counts."""
 
@@ -92,6 +96,8 @@ class PoolPoint(NamedTuple):
     """For kinds 4 and 5 and each line: the weights of the members, then the line of the inverse."""
     members: Any
     kinds: Any
+    seats: Any
+    """For each kind its place in `kinds` and `members`, where those that run come first; −1 − place if it retired."""
     memory: Any
     scratch: Any
     """The members' predictions, then the steps they take along f."""
@@ -141,11 +147,17 @@ class PoolPoint(NamedTuple):
         return self.dot(row)
 
     def scaled(self, j: Any, x: Any) -> Any:
-        """Feature j divided by its root mean square, its first value, and its largest magnitude, x included."""
+        """Feature j divided by its root mean square, its first value, and its largest magnitude, x included.
+
+        The last two only for kinds that run.
+        """
         stats, magnitude = self.stats, abs(x)
-        first, largest = stats[j, FIRST], max(stats[j, LARGEST], magnitude)
-        by_first = x / max(first if first > 0.0 else magnitude, largest * NEAR)
-        return x * math.sqrt((stats[j, VISITS] + 1.0) / (stats[j, SQUARES] + x * x)), by_first, x / largest
+        first, largest, by_first, by_largest = stats[j, FIRST], max(stats[j, LARGEST], magnitude), 0.0, 0.0
+        if self.seats[1] >= 0:
+            by_first = x / max(first if first > 0.0 else magnitude, largest * NEAR)
+        if self.seats[2] >= 0:
+            by_largest = x / largest
+        return x * math.sqrt((stats[j, VISITS] + 1.0) / (stats[j, SQUARES] + x * x)), by_first, by_largest
 
     def in_matrices(self, j: Any, x: Any, by_root: Any) -> Any:
         """Feature j as kinds 4 and 5 see it."""
@@ -155,21 +167,33 @@ class PoolPoint(NamedTuple):
 
     def collect(self, p: Any, k: Any, j: Any, x: Any) -> None:
         """Add feature j, the k-th of its row, to every member's prediction."""
-        r = len(self.rates)
         by_root, by_first, by_largest = self.scaled(j, x)
         if k < self.notes.shape[0]:
             self.notes[k, 0], self.notes[k, 1], self.notes[k, 2] = by_root, by_first, by_largest
-        place = np.int64(j) * (4 * r)
-        for i in range(0, r, LANES):
-            collect_lanes(p, i, self.weights, place + i, by_root)
-            collect_lanes(p, r + i, self.weights, place + r + i, by_first)
-            collect_lanes(p, 2 * r + i, self.weights, place + 2 * r + i, by_largest)
-            collect_lanes(p, 3 * r + i, self.weights, place + 3 * r + i, by_root)
+        self.add_kind(p, 0, j, by_root)
+        self.add_kind(p, 1, j, by_first)
+        self.add_kind(p, 2, j, by_largest)
+        self.add_kind(p, 3, j, by_root)
         if self.memory[USED] > 0.0 and self.slots[j] > 0:
             v, line = self.in_matrices(j, x, by_root), self.matrices[:, self.slots[j] - 1]
-            for i in range(r):
-                p[4 * r + i] += line[0, i] * v
-                p[5 * r + i] += line[1, i] * v
+            for which in range(MATRICES):
+                at = self.seats[DIAGONAL + which] * len(self.rates)
+                for i in range(len(self.rates) if at >= 0 else 0):
+                    p[at + i] += line[which, i] * v
+
+    def add_kind(self, p: Any, kind: Any, j: Any, v: Any) -> None:
+        """Add feature j, divided as kind 0, 1, 2 or 3 divides it, to its members' predictions."""
+        r, seat = len(self.rates), self.seats[kind]
+        if seat >= 0:
+            for i in range(0, r, LANES):
+                collect_lanes(p, seat * r + i, self.weights, np.int64(j) * (4 * r) + kind * r + i, v)
+
+    def move_kind(self, kind: Any, j: Any, f: Any) -> None:
+        """Move the weights that the members of a kind have at feature j, where their direction is f."""
+        r, seat = len(self.rates), self.seats[kind]
+        if seat >= 0:
+            for i in range(0, r, LANES):
+                move_lanes(self.weights, np.int64(j) * (4 * r) + kind * r + i, self.scratch[STEP], seat * r + i, f)
 
     # Learning: `measure` a row, then `advance` along the directions by the steps that stand in `scratch`.
 
@@ -183,9 +207,9 @@ class PoolPoint(NamedTuple):
             j, x = row.feature(k)
             if not abs(x) < TINY:
                 self.enter(k, j, x)
-        if self.memory[USED] >= 0.0:
-            self.multiply(0)
-            self.multiply(1)
+        for which in range(MATRICES):
+            if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
+                self.multiply(which)
 
     def enter(self, k: Any, j: Any, x: Any) -> None:
         """Feature j's part of `measure`."""
@@ -201,28 +225,26 @@ class PoolPoint(NamedTuple):
         stats[j, LARGEST] = max(stats[j, LARGEST], abs(x))
         stats[j, SQUARES] += x * x
         stats[j, VISITS] += 1.0
-        a, b, c = work[SLOPE, 0] * by_root, work[SLOPE, 1] * by_first, work[SLOPE, 2] * by_largest
-        stats[j, SUMS] += a * a
-        stats[j, SUMS + 1] += b * b
-        stats[j, SUMS + 2] = BY_VISIT * stats[j, SUMS + 2] + c * c
-        stats[j, SUMS + 3] += work[CURVATURE, 3] * by_root * by_root
-        a, b, c, e = self.directions(j, by_root, by_first, by_largest)
-        work[ALONG, 0] += a * by_root
-        work[ALONG, 1] += b * by_first
-        work[ALONG, 2] += c * by_largest
-        work[ALONG, 3] += e * by_root
+        a, b = self.adaptive(0, j, by_root, 1.0), self.adaptive(1, j, by_first, 1.0)
+        c, e, seat = self.adaptive(2, j, by_largest, BY_VISIT), 0.0, self.seats[3]
+        if seat >= 0:
+            stats[j, SUMS + 3] += work[CURVATURE, seat] * by_root * by_root
+            e = by_root / (1.0 + stats[j, SUMS + 3])
+            work[ALONG, seat] += e * by_root
         if noted:
             self.notes[k, 0], self.notes[k, 1], self.notes[k, 2], self.notes[k, 3] = a, b, c, e
 
-    def directions(self, j: Any, by_root: Any, by_first: Any, by_largest: Any) -> Any:
-        """f_j of kinds 0 to 3."""
-        stats = self.stats
-        return (
-            by_root / (1.0 + math.sqrt(stats[j, SUMS])),
-            by_first / (1.0 + math.sqrt(stats[j, SUMS + 1])),
-            by_largest / (1.0 + math.sqrt(stats[j, SUMS + 2])),
-            by_root / (1.0 + stats[j, SUMS + 3]),
-        )
+    def adaptive(self, kind: Any, j: Any, v: Any, left: Any) -> Any:
+        """f_j of kind 0, 1 or 2, whose sum at j is multiplied by `left` before g²v² is added."""
+        seat = self.seats[kind]
+        if seat < 0:
+            return 0.0
+        g = self.work[SLOPE, seat] * v
+        total = left * self.stats[j, SUMS + kind] + g * g
+        f = v / (1.0 + math.sqrt(total))
+        self.stats[j, SUMS + kind] = total
+        self.work[ALONG, seat] += f * v
+        return f
 
     def advance(self, row: Any) -> None:
         """Every member takes its step."""
@@ -230,25 +252,50 @@ class PoolPoint(NamedTuple):
             j, x = row.feature(k)
             if not abs(x) < TINY:
                 self.shift(k, j, x)
-        if self.memory[USED] >= 0.0:
-            self.turn(0)
-            self.turn(1)
+        for which in range(MATRICES):
+            if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
+                self.turn(which)
 
     def shift(self, k: Any, j: Any, x: Any) -> None:
         """Feature j's part of `advance`; its statistics have x in them already."""
-        stats, step, r = self.stats, self.scratch[STEP], len(self.rates)
+        stats = self.stats
         if k < self.notes.shape[0]:
             a, b, c, e = self.notes[k, 0], self.notes[k, 1], self.notes[k, 2], self.notes[k, 3]
         else:
             by_root = x * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
             by_first = x / max(stats[j, FIRST], stats[j, LARGEST] * NEAR)
-            a, b, c, e = self.directions(j, by_root, by_first, x / stats[j, LARGEST])
-        place = np.int64(j) * (4 * r)
-        for i in range(0, r, LANES):
-            move_lanes(self.weights, place + i, step, i, a)
-            move_lanes(self.weights, place + r + i, step, r + i, b)
-            move_lanes(self.weights, place + 2 * r + i, step, 2 * r + i, c)
-            move_lanes(self.weights, place + 3 * r + i, step, 3 * r + i, e)
+            a = by_root / (1.0 + math.sqrt(stats[j, SUMS]))
+            b = by_first / (1.0 + math.sqrt(stats[j, SUMS + 1]))
+            c = x / stats[j, LARGEST] / (1.0 + math.sqrt(stats[j, SUMS + 2]))
+            e = by_root / (1.0 + stats[j, SUMS + 3])
+        self.move_kind(0, j, a)
+        self.move_kind(1, j, b)
+        self.move_kind(2, j, c)
+        self.move_kind(3, j, e)
+
+    def retire_some(self) -> None:
+        """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless."""
+        experts, m = self.experts(), self.memory
+        if m[T] >= PATIENCE and int(m[T]) % LOOK == 0:
+            hopeless = experts.hopeless(self.work)
+            for kind in range(KINDS):
+                if hopeless >= 0 and self.seats[kind] == hopeless:
+                    self.dismiss(kind)
+                    hopeless = -1
+        if m[USED] < 0.0 or (self.seats[DIAGONAL] < 0 and self.seats[DIAGONAL + 1] < 0):
+            m[USED] = -1.0
+            for kind in range(KINDS - 1, DIAGONAL - 1, -1):
+                if self.seats[kind] >= 0:
+                    self.dismiss(kind)
+
+    def dismiss(self, kind: Any) -> None:
+        """A kind stops running."""
+        place = self.seats[kind]
+        last = self.experts().retire(place)
+        for other in range(KINDS):
+            if self.seats[other] == last:
+                self.seats[other] = place
+        self.seats[kind] = -1 - last
 
     # Kinds 4 and 5.
 
@@ -285,14 +332,15 @@ class PoolPoint(NamedTuple):
                     self.matrices[which, i, r + k] = 1.0 if i == k else 0.0
                 product[i] = row[i]
                 along += row[i] * row[i]
-        self.work[ALONG, DIAGONAL + which] = along / BY_ROUND[which]
+        self.work[ALONG, self.seats[DIAGONAL + which]] = along / BY_ROUND[which]
 
     def turn(self, which: Any) -> None:
         """The members step along inverse · row, and the inverse takes the row in."""
         used, f, r = int(self.memory[USED]), self.room[PRODUCT + which], len(self.rates)
-        left, h, kind = BY_ROUND[which], self.work[CURVATURE, DIAGONAL + which], DIAGONAL + which
-        factor = h / (left + h * self.work[ALONG, kind] * left)
-        largest, grow, step = 0.0, 1.0 / left, self.scratch[STEP, kind * r :]
+        left, seat = BY_ROUND[which], self.seats[DIAGONAL + which]
+        h = self.work[CURVATURE, seat]
+        factor = h / (left + h * self.work[ALONG, seat] * left)
+        largest, grow, step = 0.0, 1.0 / left, self.scratch[STEP, seat * r :]
         for i in range(used):
             line, inverse, by = self.matrices[which, i], self.matrices[which, i, r:], factor * f[i]
             for k in range(used):
@@ -333,9 +381,13 @@ class PoolPoint(NamedTuple):
         return point
 
     def _share(self, kind: int) -> Any:
-        shares = self.members[SHARES].reshape(KINDS, -1)[kind]
-        kinds = np.maximum(self.kinds, 0.0)
-        return kinds[kind] / kinds.sum() * shares / shares.sum()
+        place = self.places()[kind]
+        shares, kinds = self.members[SHARES].reshape(KINDS, -1)[place], np.maximum(self.kinds, 0.0)
+        return kinds[place] / kinds.sum() * shares / shares.sum()
+
+    def places(self) -> Any:
+        """For each kind its place among `kinds` and `members`, whether it runs or not."""
+        return np.where(self.seats < 0, -1 - self.seats, self.seats)
 
     def grown(self, domain: Any, size: int) -> PoolPoint:
         grown = {}

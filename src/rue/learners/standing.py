@@ -14,6 +14,7 @@ from rue.learners.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, Chances
 from rue.learners.mixture import RATES, Pooled
 from rue.learners.multiclass import Softmax
 from rue.learners.points import state_of
+from rue.learners.pool import PoolPoint
 
 __all__ = ["KIND_NAMES", "MIXTURES", "SOFTMAX_NAMES", "Course", "Member", "Standing", "next_mark", "standing"]
 
@@ -47,7 +48,7 @@ class Member:
     weight: float
     """Its share in the next prediction."""
     running: bool
-    """Kinds that need few features retire when there are more."""
+    """Kinds that need few features retire when there are more, and any kind that is hopelessly behind."""
 
     def __str__(self) -> str:
         return self.kind if self.rate is None else f"{self.kind}, rate {self.rate:.3g}"
@@ -104,9 +105,10 @@ def standing(learner: Learner) -> Standing | None:
     else:
         names = KIND_NAMES if isinstance(algorithm, Pooled) else SOFTMAX_NAMES
         kinds = [name for name in names for _ in range(algorithm.rates)]
-        rates = pool.members[RATES].tolist()
-    running = np.repeat(pool.kinds >= 0.0, many // pool.kinds.size).tolist()
-    columns = zip(kinds, rates, pool.members[LOSSES].tolist(), _weights(pool).tolist(), running, strict=True)
+        rates = pool.members[RATES, _order(pool)].tolist()
+    running = np.repeat(pool.kinds >= 0.0, many // pool.kinds.size)[_order(pool)].tolist()
+    losses = pool.members[LOSSES, _order(pool)].tolist()
+    columns = zip(kinds, rates, losses, _weights(pool).tolist(), running, strict=True)
     members, memory = tuple(Member(*column) for column in columns), pool.memory
     log_price = isinstance(pool.experts(), Chances)
     price = math.log(many) * memory[HEAVIEST] + memory[GAPS] if log_price else 2.0 * memory[GAPS]
@@ -125,7 +127,13 @@ def _weights(pool: Any) -> Any:
     """The share of every member in the next prediction."""
     shares = pool.members[SHARES].reshape(pool.kinds.size, -1)
     kinds = np.maximum(pool.kinds, 0.0)
-    return (shares / shares.sum(axis=1, keepdims=True) * (kinds / kinds.sum())[:, None]).ravel()
+    return (shares / shares.sum(axis=1, keepdims=True) * (kinds / kinds.sum())[:, None]).ravel()[_order(pool)]
+
+
+def _order(pool: Any) -> Any:
+    """The columns of `members`, those of kind 0 first: where kinds retire, they change places."""
+    columns = np.arange(pool.members.shape[1])
+    return columns.reshape(pool.kinds.size, -1)[pool.places()].ravel() if isinstance(pool, PoolPoint) else columns
 
 
 def next_mark(seen: int) -> int:
@@ -155,6 +163,7 @@ class Course:
             return
         losses = pool.members[LOSSES].copy()
         losses.reshape(pool.kinds.size, -1)[pool.kinds < 0.0] = math.nan
+        losses = losses[_order(pool)]
         self.t.append(learner.t)
         self.loss.append(float(pool.memory[MIXED]))
         self.losses.append(losses)
