@@ -16,7 +16,27 @@ from numba.extending import intrinsic, overload
 
 from rue._callees import INLINED
 
-__all__ = ["LANES", "bits", "collect_lanes", "fetch", "from_bits", "move_lanes"]
+__all__ = ["LANES", "aligned", "aligned_zeros", "bits", "collect_lanes", "fetch", "from_bits", "move_lanes"]
+
+
+LINE = 64
+"""How many bytes a line of the cache has."""
+
+
+def aligned_zeros(shape: Any, dtype: Any = np.float64) -> Any:
+    """An array of zeros that begins with a line of the cache: a row of 64 bytes is then one access to memory, not two.
+
+    NumPy puts a large array 16 bytes behind the beginning of a page.
+    """
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    room = np.zeros(size + LINE, dtype=np.uint8)
+    begin = -room.__array_interface__["data"][0] % LINE
+    return room[begin : begin + size].view(dtype).reshape(shape)
+
+
+def aligned(array: Any) -> bool:
+    """Whether an array begins with a line, or is so short that it does not matter."""
+    return bool(array.nbytes < 4096 or array.__array_interface__["data"][0] % LINE == 0)
 
 
 def fetch(array: Any, k: Any) -> None:

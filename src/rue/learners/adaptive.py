@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue._intrinsics import aligned_zeros
 from rue._jit import parameter, require_parameter, values
 from rue.domains import Box, Domain, Orthant, Reals
 from rue.errors import SettingsError
@@ -200,7 +201,7 @@ class Diagonal:
         free = isinstance(self.domain, Reals)
         rule = DiagonalRule(self.loss, _Free() if free else self.domain, self.average, self.rate, self.beta)
         room = max(size, 1) if self.domain.grows else size
-        table = np.zeros((room, 4))
+        table = aligned_zeros((room, 4))
         w = (first or self.domain.start)(room)
         if w.any():  # a wide table of zeros takes no memory before it is written to
             table[:, W] = w

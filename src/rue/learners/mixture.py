@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rue._intrinsics import LANES, bits, from_bits
+from rue._intrinsics import LANES, aligned_zeros, bits, from_bits
 from rue._jit import parameter
 from rue.arithmetic import exp_roughly, log, log_roughly
 from rue.errors import SettingsError
@@ -264,7 +264,7 @@ class Pooled(Pooling):
     def start(self, size: int, first: Any = None) -> tuple[_Rule, PoolPoint]:
         classes = self.loss.task == "classify"
         grid, matrix_grid = (np.geomspace(*ends, self.rates) for ends in (GRID, MATRIX_GRID))
-        members = np.zeros((RATES + 1, KINDS * self.rates))
+        members = aligned_zeros((RATES + 1, KINDS * self.rates))
         members[SHARES] = 1.0 / self.rates
         members[RATES] = np.concatenate([grid] * DIAGONAL + [matrix_grid] * MATRICES)
         chances = isinstance(self.loss, Logistic)
@@ -273,18 +273,18 @@ class Pooled(Pooling):
             memory[UNIT], memory[LOW], memory[HIGH] = 1.0, -self.loss.reach, self.loss.reach
         size = max(size, 1)
         pool = PoolPoint(
-            weights=np.zeros((size, DIAGONAL * self.rates), dtype=_precision(self.loss)),
-            stats=np.zeros((size, STATS)),
+            weights=aligned_zeros((size, DIAGONAL * self.rates), _precision(self.loss)),
+            stats=aligned_zeros((size, STATS)),
             slots=np.zeros(size, dtype=np.int64),
             matrices=np.zeros((MATRICES, NARROW, self.rates + NARROW)),
             members=members,
             kinds=np.full(KINDS, 1.0 / KINDS),
             seats=np.arange(KINDS),
             memory=memory,
-            scratch=np.zeros((SCRATCH, KINDS * self.rates)),
+            scratch=aligned_zeros((SCRATCH, KINDS * self.rates)),
             work=np.zeros((WORK, KINDS)),
             room=np.zeros((1 + MATRICES, NARROW)),
-            notes=np.zeros((NOTES, 4)),
+            notes=aligned_zeros((NOTES, 4)),
             rates=(0,) * self.rates,
             way=ByChance(0) if chances else ByMean(0),
             exact=isinstance(self.loss, Square),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue._intrinsics import aligned, aligned_zeros
 from rue._jit import values
 
 __all__ = [
@@ -41,9 +42,7 @@ __all__ = [
 T, MASS, LARGEST, GRADIENTS, SCALE, SQUARE, TOTAL, SPREAD, PENALTY, RESIDUAL = range(10)
 MEMORY = 10
 
-WHOLE = frozenset(
-    {"memory", "matrices", "members", "kinds", "seats", "lines", "line_sums", "centres", "inverses", "counts"}
-)
+WHOLE = frozenset({"memory", "matrices", "members", "kinds", "seats", "line_sums", "centres", "inverses", "counts"})
 """Fields of points that are no row for each coordinate, but part of the state."""
 ROOM = frozenset({"c", "scratch", "work", "room", "notes", "scores", "chances", "mixed", "along"})
 """Fields that are no state: the centre, and room to work in."""
@@ -63,7 +62,11 @@ def state_of(point: Any, coordinates: int) -> dict[str, Any]:
 def owned(value: Any) -> Any:
     """A tuple of arrays, however deep, that kernels may write to: what a file lends, mapped into memory, is copied."""
     if isinstance(value, np.ndarray):
-        return value if type(value) is np.ndarray and value.flags.writeable else np.array(value)
+        if type(value) is np.ndarray and value.flags.writeable and aligned(value):
+            return value
+        copied = aligned_zeros(value.shape, value.dtype)
+        copied[...] = value
+        return copied
     if isinstance(value, tuple):
         fields = map(owned, value)
         return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)
@@ -74,7 +77,7 @@ def padded(array: Any, size: int) -> Any:
     """A copy of `array` with zeros up to `size`; an array that is switched off (empty) stays empty."""
     if array.shape[0] == 0:
         return array
-    grown = np.zeros((size, *array.shape[1:]))
+    grown = aligned_zeros((size, *array.shape[1:]), array.dtype)
     grown[: array.shape[0]] = array
     return grown
 

@@ -29,7 +29,7 @@ import numpy as np
 from rue._intrinsics import LANES, collect_lanes, fetch, move_lanes
 from rue._jit import values
 from rue.learners.mixing import LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP
-from rue.learners.points import T
+from rue.learners.points import T, padded
 
 __all__ = [
     "ALONG",
@@ -390,9 +390,4 @@ class PoolPoint(NamedTuple):
         return np.where(self.seats < 0, -1 - self.seats, self.seats)
 
     def grown(self, domain: Any, size: int) -> PoolPoint:
-        grown = {}
-        for name in ("weights", "stats", "slots"):
-            old = getattr(self, name)
-            grown[name] = np.zeros((size, *old.shape[1:]), dtype=old.dtype)
-            grown[name][: old.shape[0]] = old
-        return self._replace(**grown)
+        return self._replace(**{name: padded(getattr(self, name), size) for name in ("weights", "stats", "slots")})

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._intrinsics import LANES, collect_lanes, fetch, move_lanes
+from rue._intrinsics import LANES, aligned_zeros, collect_lanes, fetch, move_lanes
 from rue._jit import kernel, values
 from rue.errors import SettingsError
 
@@ -217,7 +217,7 @@ def _claim(lines: Any, indices: Any, shift: Any, places: Any, count: Any) -> Any
 
 def _longer(array: Any, size: int) -> Any:
     """A copy with zeros up to `size`."""
-    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    longer = aligned_zeros((size, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
 
@@ -250,9 +250,9 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
 def filled_up(table: Any, lines: Any, places: Any, state: Any, radii: Any, rates: Any, largest: Any) -> Pool:
     """A pool whose table has no zeros at the end of a line yet."""
     width = -(-radii.size // LANES) * LANES
-    wide = np.zeros((len(table), 2, width))
+    wide = aligned_zeros((len(table), 2, width))
     wide[:, :, : radii.size] = table.reshape(len(table), 2, -1)
-    scratch = np.zeros((2, width))
+    scratch = aligned_zeros((2, width))
     return Pool(wide.reshape(len(table), -1), lines, places, state, radii, rates, scratch, largest)
 
 
