@@ -394,8 +394,8 @@ def test_who_stays_learns_what_it_would_if_nobody_retired(monkeypatch, numbers):
     everybody.run(X, y)
     monkeypatch.setattr("rue.learners.pool.PATIENCE", 40)
     monkeypatch.setattr("rue.learners.pool.LOOK", 20)
-    monkeypatch.setattr("rue.learners.mixing.FAR", 0.0)
-    monkeypatch.setattr("rue.learners.mixing.HOPELESS", 1e-6)
+    monkeypatch.setattr("rue.learners.pool.FAR", 0.0)
+    monkeypatch.setattr("rue.learners.pool.HOPELESS", 1e-6)
     some = rue.Mixture(loss, budget=136 if not numbers else 200)
     some.run(X, y)
     before, after = standing(everybody).members, standing(some).members

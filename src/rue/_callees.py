@@ -19,7 +19,16 @@ from numba.core import codegen, compiler, errors, typed_passes, untyped_passes
 from numba.core.compiler_machinery import PassManager
 from numba.core.environment import lookup_environment
 
-__all__ = ["CALLED", "INLINED", "OPTIONS", "KernelCompiler", "options", "set_environments", "undisturbed"]
+__all__ = [
+    "CALLED",
+    "INLINED",
+    "OPTIONS",
+    "KernelCompiler",
+    "ParserCompiler",
+    "options",
+    "set_environments",
+    "undisturbed",
+]
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 """What kernels and callees are compiled with."""
@@ -48,8 +57,7 @@ class _Callee(codegen.JITCodeLibrary):  # type: ignore[misc]  # Numba carries no
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == llvm.Linkage.external:
                 function.linkage = "linkonce_odr"  # may be part of several modules, and dropped when inlined
-                if self.inlined:
-                    function.add_function_attribute("alwaysinline")
+                function.add_function_attribute("alwaysinline" if self.inlined else "noinline")
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:
@@ -64,6 +72,9 @@ class _Callee(codegen.JITCodeLibrary):  # type: ignore[misc]  # Numba carries no
 class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]
     """Code that is run, with all that it calls."""
 
+    twice = False
+    """Whether Numba's cheap passes go before the full ones; parsers are a tenth faster for it, learners slower."""
+
     def finalize(self) -> None:
         self._linking_libraries = list(dict.fromkeys(_needed(self)))
         super().finalize()
@@ -72,7 +83,11 @@ class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]
         for function in self._final_module.functions:
             if function.linkage == llvm.Linkage.linkonce_odr:
                 function.linkage = "internal"  # called from nowhere else: what it does not use need not be handed over
-        super()._optimize_final_module()
+        if self.twice:
+            super()._optimize_final_module()
+        else:
+            passes, builder = self._codegen._module_pass_manager()
+            passes.run(self._final_module, builder)
 
 
 def _needed(library: Any) -> Iterator[Any]:
@@ -139,10 +154,19 @@ def options(called: bool, ours: bool) -> dict[str, Any]:
 class KernelCompiler(_OursCompiler):
     """Numba's compiler, for kernels."""
 
+    twice = False
+
     def __init__(self, typing: Any, target: Any, *others: Any) -> None:
         super().__init__(typing, target, *others)
         self.state.library = _Kernel(target.codegen(), "kernel")
+        self.state.library.twice = self.twice
         self.state.library.enable_object_caching()
+
+
+class ParserCompiler(KernelCompiler):
+    """The same, for kernels that are optimised twice."""
+
+    twice = True
 
 
 def set_environments(compiled: Any) -> None:

@@ -35,7 +35,7 @@ from numba.core.typing import templates
 from numba.extending import overload
 
 from rue._cache import DiskCache
-from rue._callees import INLINED, OPTIONS, KernelCompiler, options, set_environments, undisturbed
+from rue._callees import INLINED, OPTIONS, KernelCompiler, ParserCompiler, options, set_environments, undisturbed
 from rue.errors import SettingsError
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "inline",
     "kernel",
     "parameter",
+    "parser",
     "plain",
     "require_parameter",
     "twin",
@@ -72,6 +73,9 @@ _CALLED |= {
     "sense",
     "choose_steps",
     "play_round",
+    "retire_some",
+    "retire",
+    "mix_loss",
 }
 
 
@@ -285,18 +289,23 @@ def kernel(function: Callable[..., Any]) -> Kernel:
     return Kernel(function)
 
 
-def _jit(function: Callable[..., Any]) -> Any:
-    return numba.njit(nogil=True, pipeline_class=KernelCompiler, **OPTIONS)(function)
+def parser(function: Callable[..., Any]) -> Kernel:
+    """A kernel that goes through text."""
+    return Kernel(function, ParserCompiler)
+
+
+def _jit(function: Callable[..., Any], compiler: type) -> Any:
+    return numba.njit(nogil=True, pipeline_class=compiler, **OPTIONS)(function)
 
 
 class Kernel:
     """A function compiled once for each combination of types, kept on disk between processes."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], compiler: type = KernelCompiler) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self.kept: Any = None if config.DISABLE_JIT else _jit(function)
-        self.unkept: Any = None if config.DISABLE_JIT else _jit(function)
+        self.kept: Any = None if config.DISABLE_JIT else _jit(function, compiler)
+        self.unkept: Any = None if config.DISABLE_JIT else _jit(function, compiler)
 
     def __call__(self, *args: Any) -> Any:
         return self.resolve(*args)(*map(twin, args))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from rue._intrinsics import LANES
-from rue._jit import inline, values
+from rue._jit import values
 from rue.arithmetic import exp
 from rue.domains import Reals
 from rue.errors import SettingsError
@@ -64,9 +64,6 @@ MIXING_MEMORY = MEMORY + 4
 LEAST = -300.0
 """The logarithm of the least share: with less, products are numbers too small to be fast (subnormal)."""
 
-HOPELESS, FAR = 0.1, 500.0
-"""A kind is hopeless when its best member has lost a tenth more than the best of all, and weighs less than e^−500."""
-
 E = TypeVar("E")
 
 
@@ -93,48 +90,6 @@ class Pooling:
         """Refuse a number of rates that does not fill the lanes."""
         if not LANES <= self.rates <= 64 or self.rates % LANES:
             raise SettingsError(f"{self.name}: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
-
-
-@inline
-def lane_sum(a: Any, b: Any, begin: Any, end: Any) -> Any:
-    """Σ a_i·b_i in four lanes, which do not wait for each other."""
-    s, t, u, v = 0.0, 0.0, 0.0, 0.0
-    whole = end - (end - begin) % 4
-    for i in range(begin, whole, 4):
-        s += a[i] * b[i]
-        t += a[i + 1] * b[i + 1]
-        u += a[i + 2] * b[i + 2]
-        v += a[i + 3] * b[i + 3]
-    for i in range(whole, end):
-        s += a[i] * b[i]
-    return (s + t) + (u + v)
-
-
-@inline
-def lane_total(a: Any, begin: Any, end: Any) -> Any:
-    """Σ a_i."""
-    s, t, u, v = 0.0, 0.0, 0.0, 0.0
-    whole = end - (end - begin) % 4
-    for i in range(begin, whole, 4):
-        s += a[i]
-        t += a[i + 1]
-        u += a[i + 2]
-        v += a[i + 3]
-    for i in range(whole, end):
-        s += a[i]
-    return (s + t) + (u + v)
-
-
-@inline
-def lane_least(a: Any, begin: Any, end: Any) -> Any:
-    """The least a_i."""
-    s, t, u, v = math.inf, math.inf, math.inf, math.inf
-    whole = end - (end - begin) % 4
-    for i in range(begin, whole, 4):
-        s, t, u, v = min(s, a[i]), min(t, a[i + 1]), min(u, a[i + 2]), min(v, a[i + 3])
-    for i in range(whole, end):
-        s = min(s, a[i])
-    return min(min(s, t), min(u, v))
 
 
 def begin(self: Any, kind: Any) -> Any:
@@ -166,19 +121,6 @@ def retire(self: Any, kind: Any) -> Any:
     return last
 
 
-def hopeless(self: Any, work: Any) -> Any:
-    """The kind that is furthest behind, if hopelessly so and not one of the two that lead; −1 if there is none.
-
-    `settle` has just been called.
-    """
-    lowest, best, second, worst, eta = work[LOWEST], math.inf, math.inf, 0, self.memory[ETA]
-    for kind in range(self.running() // self.begin(1)):
-        best, second = min(best, lowest[kind]), min(second, max(best, lowest[kind]))
-        worst = kind if lowest[kind] > lowest[worst] else worst
-    away = lowest[worst] - best
-    return worst if lowest[worst] > second and away > HOPELESS * abs(best) and FAR < eta * away < math.inf else -1
-
-
 def settle(self: Any, work: Any) -> None:
     """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
     losses, shares, kinds, eta = self.members[LOSSES], self.members[SHARES], self.kinds, self.memory[ETA]
@@ -186,24 +128,24 @@ def settle(self: Any, work: Any) -> None:
     running = self.running() // each
     for kind in range(running):
         first, least = kind * each, math.inf
-        for i in range(first, first + each):
-            least = min(least, losses[i])
+        for i in range(each):  # from 0, or it does not become vector instructions
+            least = min(least, losses[first + i])
         lowest[kind], best = least, min(best, least)
         if eta < math.inf:
-            for i in range(first, first + each):
-                shares[i] = exp(max(LEAST, -eta * (losses[i] - least)))
+            for i in range(each):
+                shares[first + i] = exp(max(LEAST, -eta * (losses[first + i] - least)))
         else:
-            for i in range(first, first + each):
-                shares[i] = 1.0 if losses[i] == least else 0.0
+            for i in range(each):
+                shares[first + i] = 1.0 if losses[first + i] == least else 0.0
     for kind in range(running):
         first, away, part = kind * each, lowest[kind] - best, 0.0
-        for i in range(first, first + each):
-            part += shares[i]
+        for i in range(each):
+            part += shares[first + i]
         kinds[kind] = part * (exp(max(LEAST, -eta * away)) if eta < math.inf else 1.0 if away == 0.0 else 0.0)
         total += kinds[kind]
         part = 1.0 / part
-        for i in range(first, first + each):
-            shares[i] *= part
+        for i in range(each):
+            shares[first + i] *= part
     for kind in range(running):
         kinds[kind] /= total
 
@@ -214,23 +156,27 @@ def mix_loss(self: Any, scratch: Any) -> Any:
     From the losses and not from the shares, which know nothing of those far behind who take the lead in this round.
     """
     losses, shares, costs, eta = self.members[LOSSES], self.members[SHARES], self.members[COST], self.memory[ETA]
-    many, leading, room = self.running(), 0.0, scratch[STEP]
-    best = lane_least(losses, 0, many)
+    many, leading, room, best, lowest, total = self.running(), 0.0, scratch[STEP], math.inf, math.inf, 0.0
+    for i in range(many):
+        best = min(best, losses[i])
     for i in range(many):
         room[i] = losses[i] - best + costs[i]
-    lowest = lane_least(room, 0, many)
+    for i in range(many):
+        lowest = min(lowest, room[i])
     if not eta < math.inf:
         return lowest
     for i in range(many):
         room[i] = exp(-eta * (room[i] - lowest))
+    for i in range(many):
+        total += room[i]
         if losses[i] == best:
             leading = self.kinds[i // self.begin(1)] * shares[i]  # one over Σ e^{−η(loss − best)}
-    return lowest - math.log(lane_total(room, 0, many) * leading) / eta
+    return lowest - math.log(total * leading) / eta
 
 
 def _experts(cls: type[E]) -> type[E]:
     """Members `begin(kind)` to `begin(kind + 1)` are of one kind; `kinds` has each kind's weight, −1 when retired."""
-    for word in (begin, running, retire, hopeless, settle, mix_loss):
+    for word in (begin, running, retire, settle, mix_loss):
         setattr(cls, word.__name__, word)
     return values(cls)
 
@@ -254,10 +200,13 @@ class Chances(NamedTuple):
             yes[i] = more if p[i] > 0.0 else less
             no[i] = less if p[i] > 0.0 else more
         for kind in range(many // self.begin(1)):
-            work[MIXED_YES, kind] = lane_sum(shares, yes, self.begin(kind), self.begin(kind + 1))
-            work[MIXED_NO, kind] = lane_sum(shares, no, self.begin(kind), self.begin(kind + 1))
-            ayes += self.kinds[kind] * work[MIXED_YES, kind]
-            noes += self.kinds[kind] * work[MIXED_NO, kind]
+            aye, nay = 0.0, 0.0
+            for i in range(self.begin(kind), self.begin(kind + 1)):
+                aye += shares[i] * yes[i]
+                nay += shares[i] * no[i]
+            work[MIXED_YES, kind], work[MIXED_NO, kind] = aye, nay
+            ayes += self.kinds[kind] * aye
+            noes += self.kinds[kind] * nay
         return math.log(ayes / noes)
 
     def charge(self: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
@@ -285,8 +234,11 @@ class Means(NamedTuple):
         """The mean of the predictions in `scratch`; each kind's into `work`."""
         p, shares, mean = scratch[PREDICTION], self.members[SHARES], 0.0
         for kind in range(self.running() // self.begin(1)):
-            work[MIXED_YES, kind] = lane_sum(shares, p, self.begin(kind), self.begin(kind + 1))
-            mean += self.kinds[kind] * work[MIXED_YES, kind]
+            own = 0.0
+            for i in range(self.begin(kind), self.begin(kind + 1)):
+                own += shares[i] * p[i]
+            work[MIXED_YES, kind] = own
+            mean += self.kinds[kind] * own
         return mean
 
     def charge(self: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:

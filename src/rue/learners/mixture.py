@@ -118,15 +118,15 @@ class _Rule:
             each, members, rates = len(point.rates), experts.running(), point.members[RATES]
             reach, step = point.scratch[REACH], point.scratch[STEP]
             for kind in range(members // each):
-                by = weight * pace * point.work[ALONG, kind]
-                for i in range(each * kind, each * kind + each):
-                    reach[i] = by * rates[i]
+                by, first = weight * pace * point.work[ALONG, kind], each * kind
+                for i in range(each):
+                    reach[first + i] = by * rates[first + i]
             self.choose_steps(point, members, y)
             for kind in range(members // each):
-                along = point.work[ALONG, kind]
+                along, first = point.work[ALONG, kind], each * kind
                 part = 1.0 / along if along > 1e-300 else 0.0
-                for i in range(each * kind, each * kind + each):
-                    step[i] *= part
+                for i in range(each):
+                    step[first + i] *= part
             point.advance(row)
         point.retire_some()
 

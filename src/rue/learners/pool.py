@@ -15,7 +15,7 @@ curvature h at the kind's own mixed prediction, and serve all its members:
 
 Kinds 4 and 5 run while no more than `NARROW` features have occurred; for square loss they divide by the first value,
 whatever follows, which makes them ridge regressions. Any kind but the two that lead retires when it is hopelessly
-behind (`mixing.hopeless`): the rest of a long stream is then learnt faster. Every member takes an implicit step: along
+behind (`retire_some`): the rest of a long stream is then learnt faster. Every member takes an implicit step: along
 f, to the prediction argmin_q r⟨f, x⟩ℓ(q, y) + ½(q − p)². So no rate is too large.
 """
 
@@ -28,7 +28,7 @@ import numpy as np
 
 from rue._intrinsics import LANES, collect_lanes, fetch, move_lanes
 from rue._jit import values
-from rue.learners.mixing import LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP
+from rue.learners.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP
 from rue.learners.points import T, padded
 
 __all__ = [
@@ -59,6 +59,8 @@ BY_VISIT, BY_ROUND = 0.99, (1.0, 0.999)
 """What is left of the sums of kind 2 after a visit, and of those of kinds 4 and 5 after a round."""
 TINY = 1e-150
 """Smaller features count as 0: their squares are no numbers."""
+HOPELESS, FAR = 0.1, 500.0
+"""How far behind a kind must be to be hopeless: so much more than the best loss, and the logarithm of its weight."""
 PATIENCE, LOOK = 2**14, 2**10
 """After how many rounds it is first seen who is hopeless, and after how many more again."""
 NEAR = 0.001
@@ -274,28 +276,31 @@ class PoolPoint(NamedTuple):
         self.move_kind(3, j, e)
 
     def retire_some(self) -> None:
-        """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless."""
-        experts, m = self.experts(), self.memory
-        if m[T] >= PATIENCE and int(m[T]) % LOOK == 0:
-            hopeless = experts.hopeless(self.work)
-            for kind in range(KINDS):
-                if hopeless >= 0 and self.seats[kind] == hopeless:
-                    self.dismiss(kind)
-                    hopeless = -1
-        if m[USED] < 0.0 or (self.seats[DIAGONAL] < 0 and self.seats[DIAGONAL + 1] < 0):
-            m[USED] = -1.0
-            for kind in range(KINDS - 1, DIAGONAL - 1, -1):
-                if self.seats[kind] >= 0:
-                    self.dismiss(kind)
+        """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
 
-    def dismiss(self, kind: Any) -> None:
-        """A kind stops running."""
-        place = self.seats[kind]
-        last = self.experts().retire(place)
-        for other in range(KINDS):
-            if self.seats[other] == last:
-                self.seats[other] = place
-        self.seats[kind] = -1 - last
+        That is the kind whose best member has lost most, if that is a tenth more than the best of all and makes a
+        weight of less than e^−500, and if it is not one of the two that lead.
+        """
+        m, lowest, seats, out = self.memory, self.work[LOWEST], self.seats, -1
+        if m[T] >= PATIENCE and int(m[T]) % LOOK == 0:
+            best, second, most = math.inf, math.inf, -math.inf
+            for kind in range(KINDS):
+                if seats[kind] >= 0:
+                    lost = lowest[seats[kind]]
+                    best, second = min(best, lost), min(second, max(best, lost))
+                    out, most = (kind, lost) if lost > most else (out, most)
+            if not (most > second and most - best > HOPELESS * abs(best) and FAR < m[ETA] * (most - best) < math.inf):
+                out = -1
+        if seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0:
+            m[USED] = -1.0
+        for kind in range(KINDS - 1, -1, -1):
+            if seats[kind] >= 0 and (kind == out or (kind >= DIAGONAL and m[USED] < 0.0)):
+                place = seats[kind]
+                last = self.experts().retire(place)
+                for other in range(KINDS):
+                    if seats[other] == last:
+                        seats[other] = place
+                seats[kind] = -1 - last
 
     # Kinds 4 and 5.
 

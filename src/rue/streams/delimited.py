@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import kernel
+from rue._jit import parser
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
 from rue.streams.encoding import shortened
@@ -204,7 +204,7 @@ def _hexadecimal(data: bytes) -> bool:
     return (b"x" in data or b"X" in data) and bool(_has_prefix(np.frombuffer(data, np.uint8)))
 
 
-@kernel
+@parser
 def _has_prefix(data: Any) -> Any:
     """Whether 0x or 0X occurs."""
     found = False

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import Kernel, kernel
+from rue._jit import Kernel, parser
 from rue.streams.chunk import BadRow
 from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, Csr
 
@@ -45,7 +45,7 @@ class Density:
         self.bytes = min(self.bytes, max(2.0, 0.95 * len(text) / max(1, int(csr.state[FEATURES]))))
 
 
-@kernel
+@parser
 def _line_ends(data: Any) -> Any:
     count = 0
     for i in range(data.size):

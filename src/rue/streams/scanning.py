@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import kernel
+from rue._jit import parser
 from rue.errors import DataError
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.columns import Columns
@@ -35,7 +35,7 @@ class Unreadable(Exception):
         self.column, self.why = column, why
 
 
-@kernel
+@parser
 def scan(data: Any, separator: Any, quoting: Any, starts: Any, lines: Any) -> Any:
     """The records that are not empty: where each starts, and in which line, counted from 0, as far as there is room.
 

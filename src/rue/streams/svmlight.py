@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import kernel
+from rue._jit import parser
 from rue.streams.base import Block
 from rue.streams.chunk import Chunk
 from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, WIDTH, open_csr
@@ -25,7 +25,7 @@ _19, _LAST = np.uint64(19), np.uint64(2**32 - 1)
 LABEL, FEATURE, REPEATED = (np.uint64(i) for i in range(1, 4))
 
 
-@kernel
+@parser
 def _read(csr: Any, text: Any) -> None:
     """Read rows up to the end of the text, or up to and including one that is no example."""
     state = csr.state

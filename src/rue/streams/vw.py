@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import kernel, values
+from rue._jit import parser, values
 from rue.errors import SettingsError
 from rue.streams.base import Block
 from rue.streams.chunk import Chunk
@@ -144,7 +144,7 @@ class Words(NamedTuple):
         return stop
 
 
-@kernel
+@parser
 def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) -> None:
     """Read rows up to the end of the text, or up to and including one that is no example."""
     state, text, spans = csr.state, words.text, words.spans
