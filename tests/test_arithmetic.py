@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rue import arithmetic
-from rue._intrinsics import bits, collect_lanes, from_bits, move_lanes
+from rue._intrinsics import aligned, aligned_zeros, bits, collect_lanes, from_bits, lowest_bit, move_lanes
 from rue._jit import kernel
 
 
@@ -84,3 +84,30 @@ def test_lanes_are_four_numbers_at_a_time(kind):
     for found_table, found_sums in ((table, sums), plain):
         assert np.array_equal(found_sums, wanted_sums)
         assert np.array_equal(found_table.reshape(-1), flat)
+
+
+@kernel
+def lowest(n, out):
+    for i in range(n.size):
+        out[i] = lowest_bit(n[i])
+
+
+def test_the_lowest_bit():
+    n = np.array([1, 2, 3, 12, 2**63, 2**40 + 2**39], dtype=np.uint64)
+    out = np.empty(n.size)
+    lowest(n, out)
+    assert out.tolist() == [0, 1, 0, 2, 63, 39] == [lowest_bit(k) for k in n.tolist()]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (5, 8), (100_001, 3)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_aligned_zeros_begin_with_a_line(shape, kind):
+    zeros = aligned_zeros(shape, kind)
+    assert zeros.shape == shape
+    assert zeros.dtype == kind
+    assert not zeros.any()
+    assert zeros.flags.c_contiguous
+    assert zeros.flags.writeable
+    assert aligned(zeros)
+    assert not zeros.size or zeros.ctypes.data % 64 == 0
+    assert not aligned(np.zeros(2_001, dtype=np.uint8)[1:].repeat(4)[1:])

@@ -114,7 +114,8 @@ def test_lines_are_read_as_by_the_command(name, tmp_path):
     assert np.array_equal(learner.predict_many(str(tmp_path / name)), again.predict_many(sparse.csr_matrix(X)))
     p = run.predictions
     found = rue.certify(tmp_path / name, None, p, loss="logistic", radius=2)
-    assert found.regret_at_most == rue.certify(sparse.csr_matrix(X), y, p, loss="logistic", radius=2).regret_at_most
+    wanted = rue.certify(sparse.csr_matrix(X), y, p, loss="logistic", radius=2)  # whose norm is of fewer coordinates
+    assert found.regret_at_most == pytest.approx(wanted.regret_at_most, rel=1e-13)
 
 
 def test_several_files_and_several_tables_are_one_stream(tmp_path):

@@ -16,7 +16,17 @@ from numba.extending import intrinsic, overload
 
 from rue._callees import INLINED
 
-__all__ = ["LANES", "aligned", "aligned_zeros", "bits", "collect_lanes", "fetch", "from_bits", "move_lanes"]
+__all__ = [
+    "LANES",
+    "aligned",
+    "aligned_zeros",
+    "bits",
+    "collect_lanes",
+    "fetch",
+    "from_bits",
+    "lowest_bit",
+    "move_lanes",
+]
 
 
 LINE = 64
@@ -75,6 +85,25 @@ def from_bits(n: int) -> float:
     """The float that has these bits; more than 64 are cut off on the left."""
     n &= 2**64 - 1
     return np.float64(struct.unpack("<d", struct.pack("<Q", n))[0])
+
+
+def lowest_bit(n: int) -> int:
+    """The place of the lowest bit that is 1, of a number that has one."""
+    n = int(n)
+    return (n & -n).bit_length() - 1
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _lowest_bit(_: Any, n: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return numba.types.uint64(numba.types.uint64), generate
+
+
+@overload(lowest_bit, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
+def _lowest_bit_of(n: Any) -> Any:
+    return lambda n: _lowest_bit(n)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

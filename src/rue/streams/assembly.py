@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue._intrinsics import lowest_bit
 from rue._jit import kernel, values
 
-__all__ = ["NOTHING", "Rows", "assemble", "first_of_each", "hash_texts"]
+__all__ = ["NOTHING", "Rows", "assemble", "first_of_each", "hash_texts", "look_over"]
 
 NOTHING = np.uint32(2**32 - 1)
 """The slot of a hashed column that says nothing in this row."""
@@ -87,43 +88,70 @@ class Rows(NamedTuple):
 
 
 @kernel
+def look_over(numbers: Any, many: Any, filled: Any, sound: Any) -> None:
+    """For the first `many` rows of `numbers` (a line a column): bit j % 64 of `filled[j // 64, i]` says whether number
+    j of row i is not 0, and `sound[i]` is 0 if all of them are finite.
+
+    Column by column, so that it is a few vector instructions.
+    """
+    for group in range(filled.shape[0]):
+        found = filled[group]
+        for i in range(many):
+            found[i] = _0
+    for i in range(many):
+        sound[i] = 0.0
+    for j in range(numbers.shape[0]):
+        found, column, bit = filled[j >> 6], numbers[j], _1 << _U(j & 63)
+        for i in range(many):
+            found[i] |= bit if column[i] != 0.0 else _0
+        for i in range(many):
+            sound[i] += column[i] * 0.0
+
+
+@kernel
 def assemble(
-    numbers: Any, begin: Any, stop: Any, absent: Any, slots: Any, good: Any, culprit: Any, rows: Any, count: Any
+    numbers: Any,
+    filled: Any,
+    sound: Any,
+    begin: Any,
+    stop: Any,
+    absent: Any,
+    slots: Any,
+    good: Any,
+    culprit: Any,
+    rows: Any,
+    count: Any,
 ) -> Any:
     """Write the good ones of the rows begin:stop after `count` others; how many there are then, and whether a number is
     missing in one of them.
 
     `numbers[j, i]` is feature j of row begin + i: 0 is left out, NaN becomes the indicator at slot `absent[j]`, and an
-    infinity takes the row out, with its column in `culprit`. `slots[h, i]` are slots of value 1 or NOTHING. There must
-    be room for one feature more than there can be.
+    infinity takes the row out, with its column in `culprit`; `filled` and `sound` are what `look_over` found. The
+    `slots[h, i]` are slots of value 1 or NOTHING. There must be room for one feature more than there can be.
     """
     end, missing = _U(rows.indptr[count]), False
     for i in range(begin, stop):
         if not good[i]:
             continue
-        start, odd = end, False
-        for j in range(absent.size):  # no branch: whether a number is 0 cannot be foreseen
-            x = numbers[j, i - begin]
-            rows.indices[end], rows.values[end] = j, x
-            end += _U(x != 0.0)
-            odd |= not math.isfinite(x)
+        row, start, infinite, odd = i - begin, end, -1, sound[i - begin] != 0.0
+        for group in range(filled.shape[0]):
+            left, before = filled[group, row], _U(group) << _6
+            while left != _0:
+                j = before + lowest_bit(left)
+                left &= left - _1
+                x = numbers[j, row]
+                rows.indices[end], rows.values[end] = j, x
+                if odd and math.isinf(x):
+                    infinite = int(j)
+                end += _U(not (odd and math.isnan(x)))
+        if infinite >= 0:
+            good[i], culprit[i], end = False, infinite, start
+            continue
         first = end
         if odd:
-            infinite, end = -1, start
-            for j in range(absent.size):
-                x = numbers[j, i - begin]
-                if math.isinf(x):
-                    infinite = j
-                elif x != 0.0 and not math.isnan(x):
-                    rows.indices[end], rows.values[end] = j, x
-                    end += _1
-            if infinite >= 0:
-                good[i], culprit[i], end = False, infinite, start
-                continue
-            first = end
-            for j in range(absent.size):
-                if math.isnan(numbers[j, i - begin]):
-                    end = rows.enter(absent[j], first, end)
+            for column in range(absent.size):
+                if math.isnan(numbers[column, row]):
+                    end = rows.enter(absent[column], first, end)
                     missing = True
         for h in range(slots.shape[0]):
             if slots[h, i] != NOTHING:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError
-from rue.streams.assembly import NOTHING, Rows, assemble, first_of_each, hash_texts
+from rue.streams.assembly import NOTHING, Rows, assemble, first_of_each, hash_texts, look_over
 from rue.streams.base import Block, _View
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.columns import Columns, kind_of
@@ -137,11 +137,15 @@ class _Reader:
         culprit = np.zeros(self.count, np.int32)
         step = max(64, min(self.count, CACHED // max(1, len(own))))
         numbers, count = np.empty((len(own), step + 8)), 0  # 8 more: columns a power of 2 apart would share cache lines
+        filled, sound = np.empty((-(-len(own) // 64), step), np.uint64), np.empty(step)
+        look = look_over.resolve(numbers, 0, filled, sound)  # once: to tell types takes as long as the work
+        put = assemble.resolve(numbers, filled, sound, 0, 0, absent, slots, good, culprit, out, 0)
         for begin in range(0, self.count, step):
             stop = min(begin + step, self.count)
             for to, column in zip(numbers, self.own, strict=True):
                 to[: stop - begin] = column[begin:stop]
-            count, missing = assemble(numbers, begin, stop, absent, slots, good, culprit, out, count)
+            look(numbers, stop - begin, filled, sound)
+            count, missing = put(numbers, filled, sound, begin, stop, absent, slots, good, culprit, out, count)
             self.missing |= missing
         if count + len(why) < self.count:
             for i in np.flatnonzero(~good).tolist():
