@@ -425,3 +425,31 @@ def test_a_penalty_needs_a_regulariser():
     for witnesses in ("many", True, [], object(), [[1.0]]):
         with pytest.raises(rue.SettingsError, match="one radius or several"):
             rue.certify(X, y, np.zeros(40), radius=1, witnesses=witnesses)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_narrow_regression_is_certified_exactly_though_nobody_asked():
+    from rue.passes import Pass
+    from rue.streams import blocks
+
+    rng = np.random.default_rng(21)
+    X = rng.normal(size=(60, 3))
+    y = X @ [1.0, -2.0, 0.5] + 3.0 + rng.normal(size=60)
+    going = Pass(witnesses=(1.0, 10.0), units="largest", quick=True)
+    for k in (0, 17, 34):
+        going.learn(next(iter(blocks(X[k : k + 17 if k < 34 else None], y[k : k + 17 if k < 34 else None]))))
+    found = going.evidence.certificate(rue.Ball(20.0), units="largest")
+    best = rue.best_in_hindsight(X / np.abs(X).max(axis=0), y, loss="square", domain="ball:20")
+    assert found.theorem == "D4"
+    assert found.comparator_loss_at_least == pytest.approx(best.value, rel=1e-6)
+    wide = Pass(witnesses=(1.0,), units="largest", quick=True)
+    wide.learn(next(iter(blocks(np.hstack([X, np.ones((60, 70))]), y))))
+    assert wide.evidence.curvature is None
+    assert wide.evidence.certificate(rue.Ball(1.0), units="largest").theorem in ("D1", "D3")
+
+
+def test_a_bound_of_nothing_is_not_dressed_up():
+    found = rue.certify([[1.0], [-1.0]], [1, -1], [0.0, 0.0], loss="logistic", radius=1e6)
+    assert found.comparator_loss_at_least == 0.0
+    assert "could have lost less than 0.0 on this stream, which says nothing; this learner lost 1.4" in str(found)
+    assert "regret is at most +1.4" in str(found)

@@ -62,21 +62,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
 _CALLED |= {"nearest", "exactly", "times", "ending", "arrange", "teach", "tell"}
-_CALLED |= {
-    "foretell",
-    "measure",
-    "advance",
-    "multiply",
-    "turn",
-    "mixed",
-    "charge",
-    "sense",
-    "choose_steps",
-    "play_round",
-    "retire_some",
-    "retire",
-    "mix_loss",
-}
+_CALLED |= {"foretell", "measure", "advance", "multiply", "turn", "mixed", "charge", "sense", "choose_steps"}
+_CALLED |= {"play_round", "retire_some", "retire", "mix_loss"}
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.

@@ -152,6 +152,7 @@ def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, A
         "largest": None if largest is None else largest.magnitudes.size,
         "pool": None if pool is None else [pool.lines.size, pool.places.size, pool.radii.size, bool(pool.largest.size)],
         "curvature": None if curvature is None else curvature.moment.size,
+        "unasked": bool(evidence.unasked),
         "digest": None if digest is None else [digest.largest.size, *digest.totals[:2].tolist()],
     }
 
@@ -183,7 +184,7 @@ def _evidence_read(reader: Reader, head: Any, known: Iterable[type]) -> Evidence
             reader.fill(name, array)
     if digest is not None:
         digest.require_sane()
-    return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty, digest)
+    return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty, digest, typed(head["unasked"], bool))
 
 
 def _pool_read(reader: Reader, most: int, size: Any, used: Any, many: Any, scaled: Any) -> Pool:

@@ -64,10 +64,11 @@ class Certificate:
             which += " (each feature in units of its largest magnitude)"
         if self.alone == math.inf and self.comparator_loss_at_least <= 0.0:
             return f"nothing is certified about linear models {which}; this learner lost {self.loss_total:,.1f}."
+        empty = ", which says nothing" if self.comparator_loss_at_least == 0.0 < self.loss_total else ""
         return (
             f"no linear model {which} could have lost less than {self.comparator_loss_at_least:,.1f} on this stream"
-            f"{apart}; this learner lost {self.loss_total:,.1f}, so its regret is at most {self.regret_at_most:+,.1f}"
-            f"{_BY[self.theorem]}."
+            f"{empty}{apart}; this learner lost {self.loss_total:,.1f}, so its regret is at most "
+            f"{self.regret_at_most:+,.1f}{_BY[self.theorem]}."
         )
 
 

@@ -2,7 +2,7 @@
 
 The ledger has the sums of D1 and is always kept; the largest magnitude of each feature, witnesses (D3) and curvature
 (D4) are kept when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over shards. With
-witnesses a digest is kept too, as long as the stream is narrow.
+witnesses a digest is kept too, as long as the stream is narrow; with the few of `quick`, curvature for square loss.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from rue.streams import Block
 __all__ = ["Evidence", "Largest", "open_evidence"]
 
 _0 = np.uint64(0)
+NARROW = 64
+"""The most coordinates for which curvature is kept that nobody asked for: about as dear as a few witnesses."""
 
 
 @values
@@ -75,6 +77,8 @@ class Evidence:
     """Σ weight·(λ/2)‖w_t‖² of the points played."""
     digest: Digest | None = None
     """Kept with the witnesses, as long as the stream is narrow enough."""
+    unasked: bool = False
+    """Whether curvature came by itself, and goes when the stream is wider than `NARROW`."""
 
     def widen(self, size: int) -> None:
         """Make room in the ledger for `size` coordinates."""
@@ -108,6 +112,8 @@ class Evidence:
 
         `size` is the number of coordinates there is to be room for. The ledger is not touched.
         """
+        if self.unasked and size > NARROW:
+            self.curvature = None
         for name, keeper in self._keepers():
             setattr(self, name, keeper.grown(size))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
@@ -136,7 +142,7 @@ class Evidence:
         mine, others = self.scales(), other.scales()
         if "pool" not in both and mine is not None and others is not None:
             both["largest"] = Largest(mine).merged(Largest(others))
-        ledger = self.ledger.merged(other.ledger)
+        ledger, both["unasked"] = self.ledger.merged(other.ledger), self.unasked or other.unasked
         return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=self.penalty + other.penalty, **both)
 
     def scales(self) -> Any:
@@ -237,7 +243,8 @@ def open_evidence(
 ) -> Evidence:
     """With nothing in it yet; `witnesses` is a radius or several.
 
-    With `quick` they take at most about a third of a mixture's pass: fewer of them, and no digest.
+    With `quick` they take at most about a third of a mixture's pass: fewer of them, no digest, and for square loss
+    curvature, as long as the stream is narrow: it is exact.
     """
     if units not in ("raw", "largest"):
         raise SettingsError(f"units must be 'raw' or 'largest', not {units!r}.")
@@ -248,4 +255,6 @@ def open_evidence(
     digest = None
     if pool is not None and condenses(loss) and not quick:
         digest = open_digest(pool.radii, units == "largest")
-    return Evidence(loss, open_ledger(), largest, pool, open_curvature() if curvature else None, lambda_, digest=digest)
+    unasked = quick and pool is not None and isinstance(loss, Square) and lambda_ == 0.0 and not curvature
+    kept = open_curvature() if curvature or unasked else None
+    return Evidence(loss, open_ledger(), largest, pool, kept, lambda_, digest=digest, unasked=unasked)
