@@ -1278,3 +1278,17 @@ def test_what_cannot_be_compiled_is_said_without_colours_and_garbage_is_collecte
         rue.OGD(Raising(), domain="ball:1").run([[1.0]], [0.5])
     assert "\x1b" not in str(error.value)
     assert gc.isenabled()
+
+
+def test_neither_a_first_nor_a_later_start_imports_what_it_does_not_need(tmp_path):
+    code = (
+        "import sys, rue; rue.learn([[1.0], [2.0]], [1, -1], learner='ogd:hinge'); "
+        "print('numba.np.arraymath' in sys.modules, 'scipy.linalg' in sys.modules)"
+    )
+    env = {**os.environ, "RUE_CACHE_DIR": str(tmp_path)}
+    env.pop("NUMBA_DISABLE_JIT", None)
+    seen = [
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
+    assert seen == [["True", "False"], ["False", "False"]]

@@ -157,6 +157,7 @@ class KernelCompiler(_OursCompiler):
     twice = False
 
     def __init__(self, typing: Any, target: Any, *others: Any) -> None:
+        _without_linear_algebra()
         super().__init__(typing, target, *others)
         self.state.library = _Kernel(target.codegen(), "kernel")
         self.state.library.twice = self.twice
@@ -179,25 +180,27 @@ def set_environments(compiled: Any) -> None:
             ctypes.c_void_p.from_address(address).value = id(environment)
 
 
-def _say_yes() -> None:
-    """Stands for the search for SciPy's linear algebra."""
+def _without_linear_algebra() -> None:
+    """Import what Numba compiles arrays with, but for SciPy's linear algebra.
+
+    It would import that to see whether it is there, a quarter of a second; it looks again should anybody want it.
+    """
+    if "numba.np.arraymath" not in sys.modules:
+        linalg: Any = importlib.import_module("numba.np.linalg")
+        search, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+        importlib.import_module("numba.np.arraymath")
+        linalg.ensure_blas = search
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Spare the compiler three things that take a fifth of its time.
+    """Spare the compiler two things that take a tenth of its time each.
 
-    It makes many objects, hardly any of them unreachable, for which Python would search; it colours the messages of the
-    thousands of errors that it raises and catches, none of which anybody sees; and it imports SciPy's linear algebra
-    to see whether it is there, which it will see again should anybody want it.
+    It makes many objects, hardly any of them unreachable, for which Python would search; and it colours the messages of
+    the thousands of errors that it raises and catches, none of which anybody sees.
     """
     searching = gc.isenabled()
     colours: Any = errors.termcolor()
-    if "numba.np.arraymath" not in sys.modules:
-        linalg: Any = importlib.import_module("numba.np.linalg")
-        search, linalg.ensure_blas = linalg.ensure_blas, _say_yes
-        importlib.import_module("numba.np.arraymath")
-        linalg.ensure_blas = search
     gc.disable()
     colours._markup = lambda message, *_: message
     try:
