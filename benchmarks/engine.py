@@ -147,6 +147,8 @@ def cold_start() -> list[tuple[str, float, str]]:
 
         rows.append(("first learn, empty cache, seconds", seconds(script), "< 5"))
         rows.append(("first learn, warm cache, seconds", min(seconds(script) for _ in range(3)), "< 1.5"))
+        alone = script.replace("1, -1])", "1, -1], learner='ogd')")
+        rows.append(("first learn with OGD, empty cache, seconds", seconds(alone), "< 5"))
         light = min(seconds("import numpy") for _ in range(5))
         rows.append(("import rue beyond numpy, seconds", min(seconds("import rue") for _ in range(5)) - light, "< 0.4"))
     return rows
