@@ -209,7 +209,7 @@ def against_pyarrow() -> list[tuple[str, float, str]]:
                 blocks = list(read())
                 jobs = {
                     "pyarrow": lambda: _drain(path),  # noqa: B023  # called before the loop goes on
-                    "bare learning": lambda: ours(lambda: blocks),  # noqa: B023
+                    "bare learning": lambda: ours(lambda: blocks),  # noqa: B023  # as above
                     "rue": lambda: ours(read),
                 }
                 spent = {what: min(_processors(job) for _ in range(4)) for what, job in jobs.items()}

@@ -19,6 +19,7 @@ from rue.errors import DataError, SettingsError
 from rue.learners.classifier import SoftmaxMixture
 from rue.learners.mixing import LOSSES
 from rue.learners.multiclass import LogLoss
+from rue.learners.points import state_of
 from rue.learners.softmax import NARROW
 from rue.model_file import load, save
 
@@ -494,3 +495,12 @@ def test_what_to_type(tmp_path):
     assert "classes      2: 'a', 'b'" in words
     wrong = command("learn", tmp_path / "w.csv", "--target", "y", "--task", "classes", ok=2).stderr
     assert wrong.startswith("rue: --task is auto, classify, multiclass or regress, not 'classes'.")
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_state_holds_every_line_however_few_the_coordinates():
+    learner = SoftmaxMixture()
+    learner.run(np.ones((3, 1)), [1, 2, 3])
+    state = state_of(learner._point, 2)
+    for name in ("lines", "line_sums", "centres", "inverses"):
+        assert len(state[name]) == len(getattr(learner._point, name)) > 2, name

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import llvmlite.binding as llvm  # type: ignore[import-untyped]
+import llvmlite.binding as llvm  # type: ignore[import-untyped]  # it carries no types
 from numba.core import codegen, compiler, errors, typed_passes, untyped_passes
 from numba.core.compiler_machinery import PassManager
 from numba.core.environment import lookup_environment
@@ -69,7 +69,7 @@ class _Callee(codegen.JITCodeLibrary):  # type: ignore[misc]  # Numba carries no
         return 0
 
 
-class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]
+class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]  # as above
     """Code that is run, with all that it calls."""
 
     twice = False
@@ -114,7 +114,7 @@ _PASSES = (
 """What is left of Numba's passes without those for closures, `with`, None, literals, and expressions of arrays."""
 
 
-class _OursCompiler(compiler.CompilerBase):  # type: ignore[misc]
+class _OursCompiler(compiler.CompilerBase):  # type: ignore[misc]  # as above
     """Numba's compiler with as few passes as our own sources need."""
 
     def define_pipelines(self) -> list[Any]:
@@ -194,7 +194,7 @@ def _without_linear_algebra() -> None:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Spare the compiler two things that take a tenth of its time each.
+    """Spare the compiler two things that it does beside its work.
 
     It makes many objects, hardly any of them unreachable, for which Python would search; and it colours the messages of
     the thousands of errors that it raises and catches, none of which anybody sees.

@@ -42,7 +42,8 @@ __all__ = [
 T, MASS, LARGEST, GRADIENTS, SCALE, SQUARE, TOTAL, SPREAD, PENALTY, RESIDUAL = range(10)
 MEMORY = 10
 
-WHOLE = frozenset({"memory", "matrices", "members", "kinds", "seats", "line_sums", "centres", "inverses", "counts"})
+WHOLE = frozenset({"memory", "matrices", "members", "kinds", "seats"})
+WHOLE |= {"lines", "line_sums", "centres", "inverses", "counts"}
 """Fields of points that are no row for each coordinate, but part of the state."""
 ROOM = frozenset({"c", "scratch", "work", "room", "notes", "scores", "chances", "mixed", "along"})
 """Fields that are no state: the centre, and room to work in."""
