@@ -6,17 +6,15 @@ level up to the kernel, though nothing but the kernel is ever run. That was half
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import gc
 import importlib
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]  # it carries no types
-from numba.core import codegen, compiler, errors, typed_passes, untyped_passes
-from numba.core.compiler_machinery import PassManager
+from numba.core import codegen, compiler, typed_passes, untyped_passes
+from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.environment import lookup_environment
 
 __all__ = [
@@ -27,7 +25,6 @@ __all__ = [
     "ParserCompiler",
     "options",
     "set_environments",
-    "undisturbed",
 ]
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
@@ -114,11 +111,23 @@ _PASSES = (
 """What is left of Numba's passes without those for closures, `with`, None, literals, and expressions of arrays."""
 
 
+class _Passes(PassManager):  # type: ignore[misc]  # as above
+    """Numba's passes, run without announcing, timing and checking each."""
+
+    def run(self, state: Any) -> None:
+        for each, _ in self.passes:
+            work = _pass_registry.get(each).pass_inst
+            work.analysis = self._analysis
+            work.run_initialization(state)
+            work.run_pass(state)
+            work.run_finalizer(state)
+
+
 class _OursCompiler(compiler.CompilerBase):  # type: ignore[misc]  # as above
     """Numba's compiler with as few passes as our own sources need."""
 
     def define_pipelines(self) -> list[Any]:
-        passes = PassManager("rue")
+        passes = _Passes("rue")
         for each in _PASSES:
             passes.add_pass(each, each.__name__)
         passes.finalize()
@@ -190,22 +199,3 @@ def _without_linear_algebra() -> None:
         search, linalg.ensure_blas = linalg.ensure_blas, lambda: None
         importlib.import_module("numba.np.arraymath")
         linalg.ensure_blas = search
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Spare the compiler two things that it does beside its work.
-
-    It makes many objects, hardly any of them unreachable, for which Python would search; and it colours the messages of
-    the thousands of errors that it raises and catches, none of which anybody sees.
-    """
-    searching = gc.isenabled()
-    colours: Any = errors.termcolor()
-    gc.disable()
-    colours._markup = lambda message, *_: message
-    try:
-        yield
-    finally:
-        del colours._markup
-        if searching:
-            gc.enable()

@@ -1,6 +1,6 @@
 """The room that knows how Numba is used: parameters, their methods, and kernels.
 
-Beside it only `_cache`, `_callees` and `_intrinsics` know.
+Beside it only `_cache`, `_callees`, `_shortcuts` and `_intrinsics` know.
 
 A loss, domain, step or algorithm is a *parameter*: a frozen dataclass with plain Python methods. A *kernel* is a
 plain function that calls those methods. Before a kernel runs, each parameter is turned into a named tuple of its
@@ -35,7 +35,8 @@ from numba.core.typing import templates
 from numba.extending import overload
 
 from rue._cache import DiskCache
-from rue._callees import INLINED, OPTIONS, KernelCompiler, ParserCompiler, options, set_environments, undisturbed
+from rue._callees import INLINED, OPTIONS, KernelCompiler, ParserCompiler, options, set_environments
+from rue._shortcuts import undisturbed
 from rue.errors import SettingsError
 
 __all__ = [
