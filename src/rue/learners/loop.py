@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue._jit import kernel, values
+from rue.ledger import Silent
 from rue.rows import DenseRow, SparseRow
 
 __all__ = [
@@ -39,21 +40,23 @@ class Lesson(NamedTuple):
 
     rule: Any
 
-    def give(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
-        """The prediction made before the update, the loss's slope there, and what became of the example."""
+    def give(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
+        """The prediction made before the update, and what became of the example, which the ledger is told."""
         rule = self.rule
         if not 0.0 <= weight < math.inf:
-            return math.nan, 0.0, BAD_WEIGHT
+            return math.nan, BAD_WEIGHT
         if not rule.loss.accepts(y):
-            return math.nan, 0.0, BAD_LABEL
+            return math.nan, BAD_LABEL
         if weight > 0.0:
-            p, slope, good = rule.learn(point, row, y, weight)
+            p, slope, good = rule.learn(point, row, y, weight, ledger)
+            if good:
+                ledger.enter(rule.loss, p, y, weight, slope)
         else:
-            p, slope = point.dot(row), 0.0
+            p = point.dot(row)
             good = math.isfinite(p)
         if good:
-            return p, slope, OK
-        return p, slope, REFUSED if row.finite() else BAD_FEATURE
+            return p, OK
+        return p, REFUSED if row.finite() else BAD_FEATURE
 
 
 @kernel
@@ -75,12 +78,10 @@ def run_rows(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any
         if not row.fits(size):
             return i, TOO_WIDE
         weight = weights[i] if weights.size > 0 else 1.0
-        p, slope, status = Lesson(rule).give(point, row, y[i], weight)
+        p, status = Lesson(rule).give(point, row, y[i], weight, ledger)
         if status > REFUSED:
             return i, status
         out[i] = p if status == OK else math.nan
-        if status == OK and weight > 0.0:
-            ledger.enter(rule.loss, row, p, y[i], weight, slope)
     return y.size, OK
 
 
@@ -110,7 +111,7 @@ def learn_dense(rule: Any, point: Any, x: Any, intercept: Any, y: Any, weight: A
     row = DenseRow(x, _0, np.uint64(x.size), np.uint64(intercept))
     if not row.fits(np.uint64(point.size())):
         return TOO_WIDE
-    return Lesson(rule).give(point, row, y, weight)[2]
+    return Lesson(rule).give(point, row, y, weight, Silent(0))[1]
 
 
 @kernel
@@ -123,7 +124,7 @@ def learn_sparse(rule: Any, point: Any, indices: Any, values: Any, intercept: An
         return UNORDERED
     if not row.fits(np.uint64(point.size())):
         return TOO_WIDE
-    return Lesson(rule).give(point, row, y, weight)[2]
+    return Lesson(rule).give(point, row, y, weight, Silent(0))[1]
 
 
 @kernel

@@ -97,12 +97,13 @@ class _Rule:
         """How far each member's prediction is to move."""
         raise NotImplementedError
 
-    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+    def learn(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
         p = point.dot(row)
         slope, value = self.loss.slope(p, y), self.loss.value(p, y)
         if not math.isfinite(p + weight * value + weight * weight * slope * slope) or not math.isfinite(row.square()):
             return p, slope, False
         self.play_round(point, row, y, weight, weight * value)
+        ledger.gather(row, weight * slope)
         return p, slope, True
 
     def play_round(self, point: Any, row: Any, y: Any, weight: Any, cost: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from rue._jit import parameter, values
 from rue.learners.points import RESIDUAL
+from rue.ledger import Silent
 
 __all__ = ["Branch", "BranchRule", "Leaf", "LeafRule", "tree"]
 
@@ -67,7 +68,7 @@ class LeafRule:
 
     def teach(self, leaf: Any, row: Any, y: Any, weight: Any) -> None:
         """Let it learn; what it refuses leaves no trace in it."""
-        self.rule.learn(leaf.point, row, y, weight)
+        self.rule.learn(leaf.point, row, y, weight, Silent(0))
 
     def leaves(self) -> list[Any]:
         return [self.rule]
