@@ -27,7 +27,7 @@ class Silent(NamedTuple):
     def room(self, size: Any) -> Any:
         return True
 
-    def enter(self, loss: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
+    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
         pass
 
     def gather(self, row: Any, g: Any) -> None:
@@ -49,7 +49,7 @@ class Ledger(NamedTuple):
         """Whether rows of `size` coordinates fit."""
         return size <= self.S.size
 
-    def enter(self, loss: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
+    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
         """Count one example into the sums."""
         self.sums[EXAMPLES] += 1.0
         self.sums[WEIGHT] += weight
@@ -114,6 +114,6 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
             return i, left_out
         elif weight > 0.0:
             slope = loss.slope(p, y[i])
-            ledger.enter(loss, p, y[i], weight, slope)
+            ledger.enter(loss, row, p, y[i], weight, slope)
             ledger.gather(row, weight * slope)
     return y.size, left_out

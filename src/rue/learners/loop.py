@@ -50,7 +50,7 @@ class Lesson(NamedTuple):
         if weight > 0.0:
             p, slope, good = rule.learn(point, row, y, weight, ledger)
             if good:
-                ledger.enter(rule.loss, p, y, weight, slope)
+                ledger.enter(rule.loss, row, p, y, weight, slope)
         else:
             p = point.dot(row)
             good = math.isfinite(p)

@@ -192,7 +192,7 @@ def run_classes(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: 
             return i, loop.BAD_FEATURE
         out[i] = p if good else math.nan
         if good and weight > 0.0:
-            ledger.enter(rule.loss, p, y[i], weight, 0.0)
+            ledger.enter(rule.loss, row, p, y[i], weight, 0.0)
     return y.size, loop.OK
 
 
