@@ -16,7 +16,6 @@ from rue.learners.adaptive import SUM, Diagonal
 from rue.learners.gradient import Gradient
 from rue.learners.leader import Leader
 from rue.learners.points import GRADIENTS, LARGEST, MASS, T
-from rue.ledger import Silent
 from rue.losses import PerceptronLoss, Square
 from rue.regret.perceptron import stacked
 from rue.steps import Fixed, Seen
@@ -62,7 +61,14 @@ class _Recorder(NamedTuple):
     table: Any
     cursor: Any
 
-    room, gather, gather_beside = Silent.room, Silent.gather, Silent.gather_beside
+    def room(self, size: Any) -> Any:
+        return True
+
+    def gather(self, row: Any, g: Any) -> None:
+        pass
+
+    def gather_beside(self, row: Any, g: Any, scale: Any, w: Any) -> None:
+        row.add(scale, w)
 
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
         k, m, table = int(self.cursor[0]), self.point.memory, self.table
