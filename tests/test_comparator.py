@@ -3,10 +3,14 @@
 import itertools
 import math
 import warnings
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
@@ -405,6 +409,45 @@ def test_huge_and_tiny_features():
             same = best_in_hindsight(X, y, loss=loss, radius=1.0, intercept=False)
             assert best.gap <= 1e-6 * best.value
             assert best.value == pytest.approx(same.value, rel=2e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute", "logistic"])
+@pytest.mark.parametrize("stored", [np.array, sparse.csr_matrix])
+def test_a_column_of_raw_dates_leaves_a_narrow_interval(loss, stored):
+    """Seconds since 1970 beside numbers of size one: sums that allow for rounding term by term would say nothing."""
+    rng = np.random.default_rng(1)
+    many, radius = 3000, 5.0
+    X = np.c_[1.7e9 + np.cumsum(rng.exponential(60.0, many)), rng.normal(size=(many, 3))]
+    y = np.where(X[:, 1] + 0.5 * X[:, 2] + rng.normal(size=many) > 0.0, 1.0, -1.0)
+    best = best_in_hindsight(stored(X), y, loss=loss, radius=radius)
+    assert 0.0 <= best.gap <= 1e-4 * best.value
+    u = cp.Variable(5)
+    units = np.array([1.0, 1e-9, 1.0, 1.0, 1.0])  # which the solver needs, and in which the ball is an ellipsoid
+    p = np.c_[np.ones(many), X] * units @ u
+    z = cp.multiply(y, p)
+    losses = {"hinge": cp.pos(1 - z), "absolute": cp.abs(p - y), "logistic": cp.logistic(-z)}
+    found = cp.Problem(cp.Minimize(cp.sum(losses[loss])), [cp.norm(cp.multiply(units, u)) <= radius])
+    assert found.solve(solver="CLARABEL") == pytest.approx(best.value, rel=1e-4)
+
+
+@given(seed=st.integers(0, 10_000), loss=st.sampled_from([Hinge(), Absolute()]))
+def test_the_sharpened_bound_stays_below_the_one_in_fractions(seed, loss):
+    """Both losses have ℓ*(g) = g·y, so the bound is −Σ g_t y_t − U‖S‖: here with sums that are exact."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(40, 3)) * 10.0 ** rng.integers(-3, 9, 3), np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    ball = Ball(0.1 / (1.0 + float(np.abs(X).max())))
+    problem = Hindsight(X, y, rng.uniform(0.1, 3.0, 40), loss, 0.0, ball, True)
+    u = ball.project(rng.normal(size=4))
+    g = problem.slopes(problem.predict(u))
+    low, sharp = problem.lower(g, problem.pull(g), u), problem.sharpened(g, u)
+    exactly = [Fraction(float(each)) for each in g]
+    sums = [sum(a * Fraction(float(b)) for a, b in zip(exactly, x, strict=True)) for x in np.c_[np.ones(40), X, y].T]
+    with localcontext() as context:
+        context.prec = 60
+        *S, labels = (Decimal(each.numerator) / Decimal(each.denominator) for each in sums)
+        exact = -labels - Decimal(ball.radius) * sum(each * each for each in S).sqrt()
+        assert 0.0 < low <= sharp
+        assert exact - Decimal(3.0 * problem.allowance) <= Decimal(sharp) <= exact
 
 
 def test_bad_arguments_are_refused_in_one_sentence():

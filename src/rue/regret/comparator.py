@@ -187,15 +187,18 @@ def _search(problem: Hindsight, best: Best, start: Any) -> tuple[bool, str]:
         (by_newton if problem.terms is None else by_interior_points)(problem, best, start)
     if not best.done:
         _offer_scaled(problem, best)
-    if not best.done and not _escapes(problem, best):
+    if not best.over and not _escapes(problem, best):
         rounds = int(min(3000, max(300, 4e9 / (10.0 * problem.X.size + problem.d))))
         begin = best.point if start is None else start
         smooth = problem.known or problem.loss.smooth is not None
         (by_accelerated_gradients if smooth else by_subgradients)(problem, best, begin, rounds)
+    best.sharpen()
     if _escapes(problem, best):
         return False, "the infimum is approached by ever larger points and attained by none"
     if best.at_least == -math.inf:
         return True, "nothing is certified from below on this unbounded domain"
+    if not best.done and best.over:
+        return True, f"rounding leaves a gap of {best.gap:.2g}, more than was asked for: columns differ much in size"
     if not best.done:
         return True, f"the search ended with a gap of {best.gap:.2g}, more than was asked for"
     return True, ""

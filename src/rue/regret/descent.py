@@ -56,10 +56,12 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
         S = problem.pull(g)
         slope = S + problem.ridge * z
         if k % _OFTEN == 0:
-            bound = problem.lower(g, S, z) if problem.known else problem.tangent(p, g, S, z)
-            best.offer_bound(bound)
+            if problem.known:
+                best.offer_dual(g, S, z)
+            else:
+                best.offer_bound(problem.tangent(p, g, S, z))
             best.offer(u)
-            if best.done:
+            if best.over:
                 return
             since = 0 if best.gap < 0.8 * reached or math.isinf(best.gap) else since + 1
             if since == 0:

@@ -17,6 +17,8 @@ __all__ = ["Best", "by_interior_points", "by_newton", "suits"]
 
 _WIDEST = 2000
 """Columns up to which d×d matrices are made and factored."""
+_SHARPENED = 20_000_000
+"""Numbers up to which sums are made again without error, which takes some 50 ns each."""
 
 
 class Best:
@@ -27,10 +29,11 @@ class Best:
         self.point = problem.domain.start(problem.d)
         self.value = problem.value(self.point)
         self.at_least = 0.0 if problem.loss.nonnegative else -math.inf
-        self.first = abs(self.value)
+        self.first, self.allowed = abs(self.value), 0.0
+        self.dual: tuple[Any, Any] | None = None
         if problem.known and not isinstance(problem.loss, Linear):  # slopes of 0: each row's own least loss
             none = np.zeros(problem.y.size)
-            self.offer_bound(problem.lower(none, np.zeros(problem.d), self.point))
+            self.offer_dual(none, np.zeros(problem.d), self.point)
 
     def offer(self, u: Any, value: float | None = None) -> None:
         """Keep a feasible point if it is better."""
@@ -40,6 +43,18 @@ class Best:
 
     def offer_bound(self, bound: float) -> None:
         self.at_least = max(self.at_least, bound)
+
+    def offer_dual(self, g: Any, S: Any, u: Any) -> None:
+        """Keep slopes, S = Σ g_t x_t, whose bound is better."""
+        bound = self.problem.lower(g, S, u)
+        if bound > self.at_least:
+            self.at_least, self.allowed, self.dual = bound, self.problem.allowance, (g, u)
+
+    def sharpen(self) -> None:
+        """Bound by the best slopes once more, with hardly any allowance for rounding."""
+        problem = self.problem
+        if not self.done and self.dual is not None and not problem.unbounded and problem.X.size <= _SHARPENED:
+            self.offer_bound(problem.sharpened(*self.dual))
 
     @property
     def gap(self) -> float:
@@ -54,6 +69,11 @@ class Best:
     @property
     def done(self) -> bool:
         return self.gap <= self.enough
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to search for: what is missing is an allowance for rounding."""
+        return self.gap - self.allowed <= self.enough
 
 
 def suits(problem: Hindsight) -> bool:
@@ -72,11 +92,11 @@ def by_interior_points(problem: Hindsight, best: Best, start: Any = None, rounds
             return
         best.offer(u, problem.value(u, path.p))
         g, S = path.slopes(), path.S
-        best.offer_bound(problem.lower(g, S, u))
+        best.offer_dual(g, S, u)
         if problem.unbounded:
             _correct(problem, best, g, path.flux.sum(axis=0), path.H, u)
         stalled = 0 if best.gap < 0.9 * before or math.isinf(best.gap) else stalled + 1
-        if best.done or stalled > 15 or not path.advance():
+        if best.over or stalled > 15 or not path.advance():
             return
 
 
@@ -94,9 +114,9 @@ def _correct(problem: Hindsight, best: Best, g: Any, D: Any, H: Any, u: Any) -> 
         free, N = (D, H) if near == 0.0 else (np.where(held, 0.0, D), None)
         for _ in range(4):
             S = problem.pull(moved)
-            best.offer_bound(problem.lower(moved, S, u))
+            best.offer_dual(moved, S, u)
             loose = problem.loose(S)
-            if best.done or not problem.unbounded or not loose.any():
+            if best.over or not problem.unbounded or not loose.any():
                 break
             N = problem.hessian(free) if N is None else N
             solve = factored(N[np.ix_(loose, loose)])
@@ -105,7 +125,7 @@ def _correct(problem: Hindsight, best: Best, g: Any, D: Any, H: Any, u: Any) -> 
             du = np.zeros(problem.d)
             du[loose] = solve(-S[loose])[0]
             moved = np.clip(moved + free * problem.predict(du), low, high)
-        if best.done:
+        if best.over:
             return
 
 
@@ -140,8 +160,8 @@ def by_newton(problem: Hindsight, best: Best, start: Any = None, rounds: int = 6
         before, g = best.gap, problem.slopes(p)
         S, D = problem.pull(g), problem.curvatures(p)
         best.offer(u, value)
-        best.offer_bound(problem.lower(g, S, u))
-        if best.done:
+        best.offer_dual(g, S, u)
+        if best.over:
             return
         slope = S + problem.ridge * u
         H = problem.hessian(D)
@@ -151,7 +171,7 @@ def by_newton(problem: Hindsight, best: Best, start: Any = None, rounds: int = 6
         g = g + D * dp  # the model's slopes at its minimum: S is a normal of K there
         _correct(problem, best, g, D, H, target)
         stalled = 0 if best.gap < 0.9 * before or math.isinf(best.gap) else stalled + 1
-        if best.done or stalled > 8:
+        if best.over or stalled > 8:
             return
         length, expected = 1.0, float(slope @ du)
         while length > 1e-9:
