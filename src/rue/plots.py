@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_audit", "draw_game", "draw_run", "plot_certificate", "plot_mistakes", "plot_regret", "plot_risk"]
 
-FINE, COARSE = 500, 100
-"""How many points a curve has: one that is a running sum, and one that takes work at each point."""
+FINE, COARSE, FEW = 500, 100, 25
+"""How many points a curve has: one that is a running sum, one that takes work at each point, or much work."""
 WINDOW = 50
 """The fewest rounds that the mean of recent losses is taken over."""
 LOGARITHMIC = frozenset({"B8", "B10", "C5"})
@@ -204,7 +204,8 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
     ends = [middle / 100.0, 10.0 * middle]
     if evidence.pool is not None:
         ends += [float(evidence.pool.radii.min()) / 10.0, 3.0 * float(evidence.pool.radii.max())]
-    radii = np.geomspace(min(ends), max(ends), COARSE)
+    slow = evidence.digest is not None and evidence.loss.smooth is None  # a program with kinks for every radius
+    radii = np.geomspace(min(ends), max(ends), FEW if slow else COARSE)
     found = [evidence.certificate(Ball(float(U)), units, scales) for U in radii]
     loss, alone = first.loss_total, np.array([c.loss_total - c.alone for c in found])
     best = np.array([c.comparator_loss_at_least for c in found])
