@@ -161,8 +161,7 @@ class Digest(NamedTuple):
             slack = max(abs(loss.value(*end)) + 2.0 * abs(loss.slope(*end)) * (far + most) for end in ends)
             slack *= rounding * float(weights.sum())
             try:
-                given = {"weights": weights, "intercept": False, "tolerance": 1e-5}
-                found = best_in_hindsight(X, y, loss=loss, domain=domain, **given)
+                found = best_in_hindsight(X, y, loss=loss, domain=domain, weights=weights, intercept=False)
             except DataError:  # sums that overflowed
                 return -math.inf
             bound = found.at_least - slack
