@@ -45,7 +45,7 @@ that they close depends on the learner, for the better it certifies itself, the 
 Whole processes, start-up counted, kernels compiled before: `rue learn FILE --learner ogd --loss logistic --domain reals
 --step sqrt:0.5` in turns with `python -m vowpalwabbit --sgd -l 0.5 --loss_function logistic`, one pass, no cache. Lines
 of *numbers* are like RCV1's, lines of *words* have a user, an hour and twenty words. Tables are compared in one
-process, by seconds of processors, with pyarrow's own reading of the same file a batch at a time, its columns of text
+process, by the time elapsed and by that of the processors, with pyarrow's own reading of the same file a batch at a time, its columns of text
 encoded as dictionaries, plus learning from blocks that are ready. Memory is the most that the process held.""",
     "pool": """## The default learner
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rue import arithmetic
-from rue._intrinsics import aligned, aligned_zeros, bits, collect_lanes, from_bits, lowest_bit, move_lanes
+from rue._intrinsics import (
+    aligned,
+    aligned_zeros,
+    bits,
+    collect_lanes,
+    from_bits,
+    lowest_bit,
+    move_lanes,
+    number_at,
+    whole_at,
+)
 from rue._jit import kernel
 
 
@@ -111,3 +122,19 @@ def test_aligned_zeros_begin_with_a_line(shape, kind):
     assert aligned(zeros)
     assert not zeros.size or zeros.ctypes.data % 64 == 0
     assert not aligned(np.zeros(2_001, dtype=np.uint8)[1:].repeat(4)[1:])
+
+
+@kernel
+def _read_at(address, i):
+    return number_at(address, i), whole_at(address, i)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 5])
+def test_numbers_at_an_address_even_one_that_no_array_would_have(shift):
+    room = np.random.default_rng(0).integers(0, 255, 80, dtype=np.uint8)
+    content = room[shift : shift + 72].tobytes()
+    address = np.uint64(room.__array_interface__["data"][0] + shift)
+    for i in range(9):
+        number, whole = _read_at(address, i)
+        assert whole == np.frombuffer(content, np.int64)[i]
+        assert struct.pack("<d", number) == content[8 * i : 8 * i + 8]

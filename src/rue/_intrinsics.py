@@ -5,6 +5,7 @@ Each is a plain function, which runs where nothing is compiled, with an instruct
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from typing import Any
 
@@ -26,6 +27,8 @@ __all__ = [
     "from_bits",
     "lowest_bit",
     "move_lanes",
+    "number_at",
+    "whole_at",
 ]
 
 
@@ -130,6 +133,46 @@ def _bits_of(x: Any) -> Any:
 @overload(from_bits, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _float_of(n: Any) -> Any:
     return lambda n: _from_bits(n)
+
+
+def number_at(address: Any, i: Any) -> Any:
+    """The i-th float of an array of 64-bit ones that begins at an address."""
+    return np.float64(ctypes.c_double.from_address(int(address) + 8 * int(i)).value)
+
+
+def whole_at(address: Any, i: Any) -> Any:
+    """The i-th whole number of an array of 64-bit ones that begins at an address."""
+    return np.int64(ctypes.c_int64.from_address(int(address) + 8 * int(i)).value)
+
+
+def _load(builder: Any, kind: Any, args: Any) -> Any:
+    return builder.load(builder.gep(builder.inttoptr(args[0], kind.as_pointer()), [args[1]]), align=1)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _number_at(_: Any, address: Any, i: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _load(builder, ir.DoubleType(), args)
+
+    return numba.types.float64(numba.types.uint64, numba.types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _whole_at(_: Any, address: Any, i: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _load(builder, ir.IntType(64), args)
+
+    return numba.types.int64(numba.types.uint64, numba.types.int64), generate
+
+
+@overload(number_at, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
+def _number_there(address: Any, i: Any) -> Any:
+    return lambda address, i: _number_at(address, i)
+
+
+@overload(whole_at, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
+def _whole_there(address: Any, i: Any) -> Any:
+    return lambda address, i: _whole_at(address, i)
 
 
 LANES = 4

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._intrinsics import lowest_bit
+from rue._intrinsics import lowest_bit, number_at, whole_at
 from rue._jit import kernel, values
 
 __all__ = ["NOTHING", "Rows", "assemble", "first_of_each", "hash_texts", "look_over"]
@@ -88,11 +88,11 @@ class Rows(NamedTuple):
 
 
 @kernel
-def look_over(numbers: Any, many: Any, filled: Any, sound: Any) -> None:
-    """For the first `many` rows of `numbers` (a line a column): bit j % 64 of `filled[j // 64, i]` says whether number
-    j of row i is not 0, and `sound[i]` is 0 if all of them are finite.
+def look_over(addresses: Any, whole: Any, begin: Any, many: Any, numbers: Any, filled: Any, sound: Any) -> None:
+    """Bring `many` rows from `begin` on of columns of 64-bit numbers, whole or not, into `numbers`, a line a column.
 
-    Column by column, so that it is a few vector instructions.
+    Bit j % 64 of `filled[j // 64, i]` then says whether number j of row i is not 0, and `sound[i]` is 0 if all of them
+    are finite. Column by column, so that it is a few vector instructions.
     """
     for group in range(filled.shape[0]):
         found = filled[group]
@@ -101,11 +101,17 @@ def look_over(numbers: Any, many: Any, filled: Any, sound: Any) -> None:
     for i in range(many):
         sound[i] = 0.0
     for j in range(numbers.shape[0]):
-        found, column, bit = filled[j >> 6], numbers[j], _1 << _U(j & 63)
+        found, column, bit, address = filled[j >> 6], numbers[j], _1 << _U(j & 63), addresses[j]
+        if whole[j]:
+            for i in range(many):
+                column[i] = float(whole_at(address, begin + i))
+        else:
+            for i in range(many):
+                column[i] = number_at(address, begin + i)
+            for i in range(many):
+                sound[i] += column[i] * 0.0
         for i in range(many):
             found[i] |= bit if column[i] != 0.0 else _0
-        for i in range(many):
-            sound[i] += column[i] * 0.0
 
 
 @kernel

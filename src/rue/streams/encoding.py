@@ -24,6 +24,7 @@ HOURS = tuple(map(str, range(24)))
 CACHED = 1 << 17
 """Numbers put together at a time: a MiB of them stays in the processor's cache."""
 _NONE = np.empty(0, dtype=np.uint64)
+_WIDE = (np.dtype(np.int64), np.dtype(np.float64))
 SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -138,13 +139,16 @@ class _Reader:
         step = max(64, min(self.count, CACHED // max(1, len(own))))
         numbers, count = np.empty((len(own), step + 8)), 0  # 8 more: columns a power of 2 apart would share cache lines
         filled, sound = np.empty((-(-len(own) // 64), step), np.uint64), np.empty(step)
-        look = look_over.resolve(numbers, 0, filled, sound)  # once: to tell types takes as long as the work
+        columns = [column if column.dtype in _WIDE else column.astype(np.float64) for column in self.own]
+        columns = [np.ascontiguousarray(column) for column in columns]
+        addresses = np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.uint64)
+        whole = np.array([column.dtype == np.int64 for column in columns], dtype=np.bool_)
+        # Once: to tell types takes as long as the work.
+        look = look_over.resolve(addresses, whole, 0, 0, numbers, filled, sound)
         put = assemble.resolve(numbers, filled, sound, 0, 0, absent, slots, good, culprit, out, 0)
         for begin in range(0, self.count, step):
             stop = min(begin + step, self.count)
-            for to, column in zip(numbers, self.own, strict=True):
-                to[: stop - begin] = column[begin:stop]
-            look(numbers, stop - begin, filled, sound)
+            look(addresses, whole, begin, stop - begin, numbers, filled, sound)
             count, missing = put(numbers, filled, sound, begin, stop, absent, slots, good, culprit, out, count)
             self.missing |= missing
         if count + len(why) < self.count:
