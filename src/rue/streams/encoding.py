@@ -158,7 +158,10 @@ class _Reader:
         width = self.columns.width
         if used and out.indices[:used].max() >= width:
             width = self.columns.full_width
-        return _View(out.indptr[: count + 1], out.indices[:used], out.values[:used], width)
+        indices, values = out.indices[:used], out.values[:used]
+        if 2 * used < room:  # several blocks wait to be learnt: they are not to hold room that they do not need
+            indices, values = indices.copy(), values.copy()
+        return _View(out.indptr[: count + 1], indices, values, width)
 
     def names(self, good: Any, seen: Any) -> tuple[tuple[int, str], ...]:
         """The hashed features that occur in good rows, without those that have a bit in `seen`."""

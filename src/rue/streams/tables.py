@@ -28,7 +28,7 @@ from rue.streams.names import Names
 __all__ = ["FORMATS", "Batches", "Piece", "Position", "Table", "open_table"]
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
-VALUES = 1 << 22
+VALUES = 1 << 21
 """Values in a batch at most, so that wide tables are read in fewer rows at a time."""
 ROWS = PIECE // 64
 """Rows in a batch at most; with the usual size of a piece, 65,536."""
@@ -169,9 +169,10 @@ def _parquet(source: Any) -> Batches:
         while group < file.num_row_groups and first + file.metadata.row_group(group).num_rows <= row:
             first += file.metadata.row_group(group).num_rows
             group += 1
-        for batch in file.iter_batches(rows, row_groups=list(range(group, file.num_row_groups))):
-            yield first, batch
-            first += batch.num_rows
+        for each in range(group, file.num_row_groups):  # or else Arrow would hold what it reads of all of them
+            for batch in file.iter_batches(rows, row_groups=[each]):
+                yield first, batch
+                first += batch.num_rows
 
     def tail(row: int) -> str:
         """Of the file up to the end of the row group that holds the row before."""
