@@ -283,7 +283,10 @@ def test_what_makes_no_sense_is_said_before_learning(tmp_path, monkeypatch, insi
     assert ".png, .svg or .pdf" in inside(*given, "--plot", "t.bmp", ok=2).err
     assert "radius must be positive" in inside(*given, "--radius", "-1", ok=2).err
     assert "pipe (-) cannot be one of several" in inside("learn", "-", "t.csv", "--target", "clicked", ok=2).err
-    assert "is a folder" in inside("learn", tmp_path, "--target", "clicked", ok=1).err
+    Path("empty").mkdir()
+    Path("empty/notes").write_text("nothing to learn")
+    said = inside("learn", "empty", "--target", "clicked", ok=1).err
+    assert said == "rue: empty is a folder with no file in it whose suffix tells a format.\n"
 
 
 def test_a_newcomers_table(tmp_path, monkeypatch, inside):

@@ -118,6 +118,25 @@ def test_lines_are_read_as_by_the_command(name, tmp_path):
     assert found.regret_at_most == pytest.approx(wanted.regret_at_most, rel=1e-13)
 
 
+def test_a_folder_is_the_files_in_it_by_name(tmp_path):
+    rng = np.random.default_rng(0)
+    written = {}
+    hidden = ("_old.csv", ".d.csv", "_tmp/e.csv", "read.me", "b/x.svm.bak")
+    for name in ("b/2.csv", "a.csv", "b/1.csv.gz", "c.CSV", *hidden):
+        rows = "".join(f"{x:.3f},{int(x > 0.0)}\n" for x in rng.normal(size=20))
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        content = f"x,y\n{rows}".encode()
+        path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        written[name] = str(path)
+    named = [written[name] for name in ("a.csv", "c.CSV", "b/1.csv.gz", "b/2.csv")]
+    whole, one_by_one = rue.learn(str(tmp_path), y="y"), rue.learn(named, y="y")
+    assert whole.predictions.size == 80
+    assert whole.learner == one_by_one.learner
+    stream = read(tmp_path / "b", target="y")
+    assert [len(block) for block in stream] == [20, 20]
+
+
 def test_several_files_and_several_tables_are_one_stream(tmp_path):
     whole = frame()
     parts = [whole[:300], whole[300:450], whole[450:]]

@@ -39,7 +39,7 @@ __all__ = [
 _DATA, _LEARNER = "Data", "Learner"
 
 DataPaths = Annotated[
-    list[str], typer.Argument(metavar="DATA...", help="Files, one stream in this order; - is a pipe.")
+    list[str], typer.Argument(metavar="DATA...", help="Files or folders, one stream in this order; - is a pipe.")
 ]
 Format = Annotated[
     str | None,

@@ -28,6 +28,7 @@ from rue.streams.files import (
     open_bytes,
     read_ahead,
     skip,
+    tells_format,
     text_pieces,
 )
 from rue.streams.names import Names
@@ -43,7 +44,7 @@ class Data:
     """One stream made of files or tables; for tables, the columns and what they mean."""
 
     paths: tuple[Any, ...]
-    """Files, `-` for a pipe, or tables in memory."""
+    """Files, folders of them, `-` for a pipe, or tables in memory."""
     told: str | None = None
     """The format, where suffixes do not tell it."""
     target: str | int | None = None
@@ -68,6 +69,7 @@ class Data:
             raise SettingsError("name the data: one file or several, or - for a pipe.")
         if len(self.paths) > 1 and any(isinstance(path, str) and path == "-" for path in self.paths):
             raise SettingsError("a pipe (-) cannot be one of several files.")
+        self.paths = _unfolded(self.paths, self.told)
         self.sources = [format_of(path, self.told) for path in self.paths]
         self._found: tuple[Place, bytes] | None = None
         self._heads: dict[tuple[int, int], str] = {}
@@ -102,6 +104,7 @@ class Data:
         names: dict[int, str] | None = None,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
+        paths = _unfolded(paths, told)
         first = format_of(paths[0], told)
         tabular, kind = first.format not in ("svmlight", "vw"), features.get("kind", first.format)
         if (kind == "table") != tabular:
@@ -344,3 +347,21 @@ def _before_text(file: int, piece: Any, recent: Recent, line: int) -> Spot:
     for _ in range(line - 1 - piece.start.line):
         cut = piece.data.index(b"\n", cut) + 1
     return Spot(Place(file, piece.start.offset + cut, line - 1), recent.followed_by(piece.data[:cut]))
+
+
+def _unfolded(paths: tuple[Any, ...], told: str | None) -> tuple[Any, ...]:
+    """The paths, with the files in and below a folder in its place, by name; hidden ones (. and _) are left out."""
+    found: list[Any] = []
+    for path in paths:
+        if not isinstance(path, str) or not os.path.isdir(path):
+            found.append(path)
+            continue
+        inside = []
+        for folder, folders, files in os.walk(path):
+            folders[:] = sorted(name for name in folders if name[0] not in "._")
+            inside += [os.path.join(folder, name) for name in sorted(files) if name[0] not in "._"]
+        known = [file for file in inside if told is not None or tells_format(file)]
+        if not known:
+            raise DataError(f"{path} is a folder with no file in it whose suffix tells a format.")
+        found += known
+    return tuple(found)

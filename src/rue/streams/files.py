@@ -42,6 +42,7 @@ __all__ = [
     "read_ahead",
     "require_unpacked",
     "skip",
+    "tells_format",
     "text_pieces",
 ]
 
@@ -128,8 +129,6 @@ def format_of(path: Any, told: str | None = None) -> Source:
     """
     if not isinstance(path, str):
         return Source(path, "table")
-    if os.path.isdir(path):
-        raise DataError(f"{path} is a folder: name the files in it.")
     suffixes = [suffix.lower() for suffix in Path(path).suffixes] if path != "-" else []
     packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else ""
     if told is not None:
@@ -142,6 +141,12 @@ def format_of(path: Any, told: str | None = None) -> Source:
         if suffixes and suffixes[-1] in endings:
             return Source(path, name, packed)
     raise DataError(f"{path}: the suffix tells no format: say it with --format, one of {', '.join(FORMATS)}.")
+
+
+def tells_format(path: str) -> bool:
+    """Whether a file's suffixes say what is in it."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() not in PACKED]
+    return any(suffixes[-1] in endings for endings in FORMATS.values()) if suffixes else False
 
 
 def open_bytes(source: Source) -> IO[bytes]:
