@@ -23,7 +23,7 @@ from safetensors.numpy import save as pack
 
 import rue
 from conftest import many
-from rue.container import FORMAT, LONGEST, _digest, read_container, write_container
+from rue.container import FORMAT, LONGEST, OLDEST, _digest, read_container, write_container
 from rue.inspection import describe
 from rue.model_file import Model, load, load_model, save, save_model
 from rue.regret.evidence import open_evidence
@@ -415,16 +415,16 @@ def test_newer_older_and_nameless_formats(files, tmp_path, version):
     why = reason(forge(files[0], tmp_path / "m", newer))
     assert f"it was made by a newer rue ({str(version)[:20]}, format {FORMAT + 1})" in why
     assert why.endswith(": update rue.")
-    why = reason(forge(files[0], tmp_path / "m", setting("format", value=FORMAT - 1)))
-    assert f"it has format {FORMAT - 1}, and rue {rue.__version__} reads format {FORMAT}" in why
+    why = reason(forge(files[0], tmp_path / "m", setting("format", value=OLDEST - 1)))
+    assert f"it has format {OLDEST - 1}, and rue {rue.__version__} reads formats {OLDEST} to {FORMAT}" in why
     for odd in (None, "1", 1.0, True, -math.inf):
         assert "which format" in reason(forge(files[0], tmp_path / "m", setting("format", value=odd)))
 
 
 def test_a_newer_file_with_another_digest_is_still_named_so(tmp_path):
     path = tmp_path / "m"
-    path.write_bytes(pack({"x": np.zeros(1)}, {"rue": json.dumps({"format": 2, "rue": "1.0.0"})}))
-    assert "made by a newer rue (1.0.0, format 2)" in reason(path)
+    path.write_bytes(pack({"x": np.zeros(1)}, {"rue": json.dumps({"format": FORMAT + 1, "rue": "1.0.0"})}))
+    assert f"made by a newer rue (1.0.0, format {FORMAT + 1})" in reason(path)
 
 
 ABSURD = [-1, 2**31, 2**32, 2**40, 2**63, 10**400, 1.5, math.nan, math.inf, -math.inf, "4", [4], {}, None, True]
@@ -641,7 +641,9 @@ def test_names_given_twice(files, tmp_path):
     assert "a name occurs twice" in reason(forge(files[0], tmp_path / "m", change))
 
 
-@pytest.mark.parametrize("key", ["learner", "evidence", "labels", "history", "features", "counts", "position"])
+@pytest.mark.parametrize(
+    "key", ["learner", "evidence", "labels", "course", "history", "features", "counts", "position"]
+)
 def test_parts_that_are_missing_or_something_else(files, tmp_path, key):
     path = tmp_path / "m"
     assert f"it has no '{key}'" in reason(forge(files[0], path, lambda head, arrays: (head.pop(key), None)[1]))

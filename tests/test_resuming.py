@@ -173,6 +173,9 @@ def test_killed_and_resumed_is_uninterrupted(name, kills, options, tmp_path):
         assert found[2].learner == wanted[2].learner
         assert found[2].learner.point.tobytes() == wanted[2].learner.point.tobytes()
         assert found[2].names == wanted[2].names
+        assert (found[2].course.t, found[2].course.seen) == (wanted[2].course.t, wanted[2].course.seen)
+        assert np.array(found[2].course.losses).tobytes() == np.array(wanted[2].course.losses).tobytes()
+        assert np.array(found[2].course.weights).tobytes() == np.array(wanted[2].course.weights).tobytes()
     assert finished
     assert resumed or done < 29
 

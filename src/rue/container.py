@@ -21,10 +21,12 @@ from rue.errors import DataError, SettingsError
 from rue.settings import read_json, write_json
 from rue.version import __version__
 
-__all__ = ["FORMAT", "read_container", "write_container"]
+__all__ = ["FORMAT", "OLDEST", "read_container", "write_container"]
 
-FORMAT = 1
+FORMAT = 2
 """The number of the layout of the file; raised when an older rue could not read it."""
+OLDEST = 1
+"""The oldest layout that is still read: it had no course of the members."""
 
 LONGEST = 32 * 2**20
 """Bytes of a header: a model's are some kilobytes."""
@@ -151,11 +153,11 @@ def _require_format(head: Any) -> None:
     if found > FORMAT:
         made = str(head.get("rue"))[:20]
         raise DataError(
-            f"it was made by a newer rue ({made}, format {found}) and this is rue {__version__}, which reads format "
-            f"{FORMAT}: update rue"
+            f"it was made by a newer rue ({made}, format {found}) and this is rue {__version__}, which reads formats "
+            f"{OLDEST} to {FORMAT}: update rue"
         )
-    if found != FORMAT:
-        raise DataError(f"it has format {found}, and rue {__version__} reads format {FORMAT}")
+    if found < OLDEST:
+        raise DataError(f"it has format {found}, and rue {__version__} reads formats {OLDEST} to {FORMAT}")
 
 
 def _digest(text: str, arrays: dict[str, Any]) -> Any:

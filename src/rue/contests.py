@@ -9,8 +9,9 @@ import numpy as np
 
 from rue.entries import Race
 from rue.errors import SettingsError
-from rue.learners.standing import Member, Standing
+from rue.learners.standing import Member, Standing, standing
 from rue.learning import Run
+from rue.model_file import Model
 from rue.sheets import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Sheet, new_figure, save, saveable
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ COLOURS = (BLUE, GREEN, ORANGE, PURPLE, RED, "#56B4E9")
 """Of the kinds of members, and of the learners of a race."""
 
 
-def plot_members(run: Run, ax: Axes | None = None) -> Axes:
+def plot_members(run: Run | Model, ax: Axes | None = None) -> Axes:
     """What each member of a mixture has lost more than the mixture, against t; B12 bounds how far below 0 it can be.
 
     The scale is linear as far as that bound, and logarithmic beyond. The best of each kind at the end is named.
@@ -48,7 +49,7 @@ def plot_members(run: Run, ax: Axes | None = None) -> Axes:
     return sheet.finish("loss more than the mixture's", "The race of the members")
 
 
-def plot_shares(run: Run, ax: Axes | None = None) -> Axes:
+def plot_shares(run: Run | Model, ax: Axes | None = None) -> Axes:
     """How the weight of a mixture is shared by the kinds of its members, against t."""
     found, t, _, weights = _course_of(run)
     sheet, high = Sheet(ax), np.zeros(t.size)
@@ -115,11 +116,13 @@ def _short(member: Member, rate: bool = True) -> str:
 
 def _course_of(run: Any) -> tuple[Standing, Any, Any, Any]:
     """Of a mixture how it stands, then the rounds looked at, the losses and the weights, all with the last ones."""
-    found = run.members if isinstance(run, Run) else None
+    found = standing(run.learner) if isinstance(run, Run | Model) else None
     if found is None:
-        raise SettingsError("plot_members: give the run of a mixture, such as rue.learn(X, y): others have no members.")
+        raise SettingsError(
+            "plot_members: give the run or the model of a mixture, such as rue.learn(X, y): others have no members."
+        )
     if not run.learner.t:
-        raise SettingsError("there is nothing to draw: the run learnt no example.")
+        raise SettingsError("there is nothing to draw: no example was learnt.")
     course = run.course
     t = np.array([*course.t, run.learner.t])
     now = [member.loss if member.running else np.nan for member in found.members]
@@ -140,14 +143,14 @@ def _symmetric(ax: Any, within: float, highest: float) -> None:
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
 
-def draw_members(run: Run, path: Any = None) -> Figure:
+def draw_members(run: Run | Model, path: Any = None) -> Figure:
     """The race of the members, and who carries the weight."""
     if path is not None:
         saveable(path)
     figure = new_figure(2)
     for draw, ax in zip((plot_members, plot_shares), figure.subplots(1, 2), strict=True):
         draw(run, ax)
-    figure.suptitle(f"{run.learner!r}, {run.examples:,} examples", fontsize=SIZE + 0.5, color=GREY, x=0.01, ha="left")
+    figure.suptitle(f"{run.learner!r}, {run.learner.t:,} examples", fontsize=SIZE + 0.5, color=GREY, x=0.01, ha="left")
     if path is not None:
         save(figure, path)
     return figure

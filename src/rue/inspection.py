@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from rue import ledger as accounts
 from rue.explaining import weights_of
-from rue.learners.standing import standing
+from rue.learners.standing import Standing, standing
 from rue.learning import certificate_of
 from rue.model_file import Model
 from rue.passes import NO_CERTIFICATE
@@ -47,7 +48,7 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
     if model.position is not None:
         lines.append("stopped before the end of its data: it can be resumed there")
     if (members := standing(learner)) is not None and learner.t:
-        lines += _section("members", str(members).split("\n"))
+        lines += _section("members", [*str(members).split("\n"), *_over_time(model, members)])
     lines += _section("largest weights", [f"{weight:>12.6g}  {name}" for name, weight in largest_weights(model, most)])
     if learner.loss.task == "multiclass":
         lines += _section("certificate", [f"{NO_CERTIFICATE}."])
@@ -56,6 +57,33 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
         lines += _section("certificate", [str(certificate_of(learner, model.evidence, left_out, radius))])
     lines += _section("history", [_told(event) for event in model.history])
     return "\n".join(lines)
+
+
+LOOKS = 5
+"""How many moments the weights of members are told of."""
+LEADING = 0.2
+"""The weight from which the heaviest member is said to have led."""
+
+
+def _over_time(model: Model, found: Standing) -> list[str]:
+    """How the weight of the members that lead, or have led, has moved; a dash where one had retired."""
+    course = model.course
+    if len(course.t) < LOOKS:
+        return []
+    t = [*course.t, model.learner.t]
+    last = len(t) - 1 - (t[-1] == t[-2])
+    now = [member.loss if member.running else math.nan for member in found.members]
+    weights = np.where(np.isnan([*course.losses, now]), math.nan, [*course.weights, [m.weight for m in found.members]])
+    chosen = sorted({round(k * last / LOOKS) for k in range(1, 1 + LOOKS)})
+    led = [int(np.nanargmax(weights[k])) for k in reversed(chosen) if np.nanmax(weights[k]) >= LEADING]
+    heavy = [found.members.index(member) for member in found.heaviest()]
+    names = ["weight after", *(f"{t[k]:,}" for k in chosen)]
+    rows = [[str(found.members[i]), *map(_share, weights[chosen, i])] for i in dict.fromkeys(heavy + led)]
+    return [f"{name[:50]:50}" + "".join(f"{text:>12}" for text in rest) for name, *rest in [names, *rows]]
+
+
+def _share(weight: float) -> str:
+    return "–" if math.isnan(weight) else f"{weight:.0%}"
 
 
 def _section(title: str, lines: list[str]) -> list[str]:

@@ -28,6 +28,7 @@ from rue import ledger as accounts
 from rue.container import FORMAT, read_container, write_container
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
+from rue.learners.standing import MOST_LOOKS, Course, members_of
 from rue.learning import Run, predictions_for
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss, Square
@@ -65,17 +66,26 @@ class Model:
     """Sums of the whole history beside the evidence; `refused` and `skipped` among them."""
     position: dict[str, Any] | None = None
     """Where in its data it stopped, or None if it came to the end."""
+    course: Course = dataclasses.field(default_factory=Course, repr=False)
+    """How the members of a mixture have stood over time, from its first example on."""
 
     def predict(self, X: Any) -> Any:
         """Predictions for data of the kind the model has learnt, which `features` describes."""
         return predictions_for(self.learner, self.features, X)
+
+    def plot_members(self, path: Any = None) -> Any:
+        """The race of a mixture's members, and who carried the weight, against time; as `Run.plot_members` has it."""
+        from rue.contests import draw_members
+
+        return draw_members(self, path)
 
 
 def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     """Write a model, a run or a learner to a file, whole or not at all; see `load`."""
     if isinstance(what, Run):
         counts, told = {"refused": what.refused, "skipped": what.skipped}, [history_entry(what.examples)]
-        what = Model(what.learner, what.evidence, what.labels, told, what.features, what.names, counts)
+        kept = what.learner, what.evidence, what.labels, told, what.features, what.names, counts
+        what = Model(*kept, course=what.course)
     elif isinstance(what, Learner):
         what = Model(what, history=[history_entry(what.t)])
     if not isinstance(what, Model):
@@ -106,6 +116,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
         "learner": learner_written(model.learner, arrays),
         "evidence": None if model.evidence is None else _evidence_written(model.evidence, arrays),
         "labels": None if model.labels is None else _labels_written(model.labels),
+        "course": _course_written(model.course, model.learner, arrays),
         **{name: plain_json(getattr(model, name), name) for name in ("history", "features", "counts", "position")},
     }
     put_text(arrays, "names", [[int(slot), str(name)] for slot, name in list(model.names.items())[:MOST_NAMES]])
@@ -120,6 +131,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         learner = learner_read(reader, head["learner"], known)
         evidence = None if head["evidence"] is None else _evidence_read(reader, head["evidence"], known)
         labels = None if head["labels"] is None else _labels_read(head["labels"])
+        course = _course_read(reader, head["course"] if head["format"] > 1 else None, learner)
         kinds: dict[str, type] = {"history": list, "features": dict, "counts": dict}
         kept = {name: typed(head[name], kind) for name, kind in kinds.items()}
         position = None if head["position"] is None else typed(head["position"], dict)
@@ -129,7 +141,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         raise DataError(f"{path} is not a model that can be read: it has no {str(error)[:40]}.") from error
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
         raise DataError(f"{path} is not a model that can be read: {str(error)[:300].rstrip('.')}.") from error
-    return Model(learner, evidence, labels, names=names, position=position, **kept)
+    return Model(learner, evidence, labels, names=names, position=position, course=course, **kept)
 
 
 # The evidence.
@@ -206,6 +218,42 @@ def _pool_read(reader: Reader, most: int, size: Any, used: Any, many: Any, scale
     lines = np.zeros(size, dtype=np.uint32)
     lines[places] = np.arange(1, used + 1)
     return filled_up(read["table"], lines, places, read["state"], read["radii"], read["rates"], read["largest"])
+
+
+# The course of the members.
+
+
+def _course_written(course: Course, learner: Learner, arrays: dict[str, Any]) -> list[int] | None:
+    """How many looks there are, and how many examples there were; None where nothing is known."""
+    if not course.t and course.seen in (0, learner.t):
+        return None
+    if not course.fits(learner):
+        raise SettingsError("the course is not that of this learner: save a learner without it.")
+    for name, room in _shelves(len(course.t), learner).items():
+        room[...] = np.reshape(getattr(course, name), room.shape)
+        put(arrays, f"course.{name}", room)
+    return [len(course.t), course.seen]
+
+
+def _course_read(reader: Reader, head: Any, learner: Learner) -> Course:
+    if head is None:
+        return Course(seen=learner.t)
+    looks, seen = typed(head, list)
+    shelves = _shelves(count(looks, MOST_LOOKS), learner)
+    for name, room in shelves.items():
+        reader.fill(f"course.{name}", room)
+    t, loss = shelves["t"].tolist(), shelves["loss"].tolist()
+    course = Course(t, loss, list(shelves["losses"]), list(shelves["weights"]), count(seen, 2**53))
+    if not course.fits(learner):
+        raise DataError("the course of its members is impossible")
+    return course
+
+
+def _shelves(looks: int, learner: Learner) -> dict[str, Any]:
+    """Room for so many looks at a learner."""
+    many = members_of(learner)
+    room = {"t": np.zeros(looks, dtype=np.int64), "loss": np.zeros(looks)}
+    return {**room, "losses": np.zeros((looks, many)), "weights": np.zeros((looks, many))}
 
 
 # Labels.

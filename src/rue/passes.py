@@ -80,7 +80,6 @@ class Pass:
         """The row of what was read that stopped it."""
         self._kept = {"units": units, "witnesses": witnesses, "curvature": curvature, "quick": quick}
         self._penalty = 0.0
-        self._seen = 0
 
     @property
     def examples(self) -> int:
@@ -103,11 +102,10 @@ class Pass:
         if watching is not None:
             watching.result()
 
-    def go_on(self, learner: Learner, evidence: Evidence, labels: Labels) -> None:
+    def go_on(self, learner: Learner, evidence: Evidence, labels: Labels, course: Course) -> None:
         """Start from where another pass stopped."""
-        self.learner, self._evidence, self.labels = learner, evidence, labels
+        self.learner, self._evidence, self.labels, self.course = learner, evidence, labels, course
         self._penalty = learner.penalty - evidence.penalty
-        self._seen = learner.t
 
     def begin(self, y: Any) -> None:
         """Settle the task, and with it the learner, by some labels; the first block does it otherwise."""
@@ -135,11 +133,11 @@ class Pass:
             return self._learn(block)
         begin, outs = 0, []
         while begin < max(1, len(block)) and self.stopped is None:
-            mark = next_mark(self._seen)
-            end = min(len(block), begin + mark - self._seen)
+            mark = next_mark(self.course.seen)
+            end = min(len(block), begin + mark - self.course.seen)
             outs.append(self._learn(block.part(begin, end)))
-            self._seen += end - begin
-            if self._seen == mark:
+            self.course.seen += outs[-1].size
+            if self.course.seen == mark:
                 self.course.look(self.learner)
             if self.stopped is not None:
                 self.stopped = BadExample(begin + self.stopped.row, self.stopped.why)

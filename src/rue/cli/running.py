@@ -262,4 +262,5 @@ class Running:
             names=dict(self.data.names.of),
             counts=counts,
             position=position,
+            course=going.course,
         )

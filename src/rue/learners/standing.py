@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -16,7 +17,18 @@ from rue.learners.multiclass import Softmax
 from rue.learners.points import state_of
 from rue.learners.pool import PoolPoint
 
-__all__ = ["KIND_NAMES", "MIXTURES", "SOFTMAX_NAMES", "Course", "Member", "Standing", "next_mark", "standing"]
+__all__ = [
+    "KIND_NAMES",
+    "MIXTURES",
+    "MOST_LOOKS",
+    "SOFTMAX_NAMES",
+    "Course",
+    "Member",
+    "Standing",
+    "members_of",
+    "next_mark",
+    "standing",
+]
 
 KIND_NAMES = (
     "adaptive, by root mean square",
@@ -33,6 +45,8 @@ MIXTURES = (Pooled, Softmax, Committee)
 """Algorithms that have members."""
 MARKS = 4
 """How many looks are taken while the number of examples doubles."""
+MOST_LOOKS = 256
+"""No stream is so long that there are more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,6 +169,8 @@ class Course:
     losses: list[Any] = dataclasses.field(default_factory=list)
     """What each member had lost; NaN when it had retired."""
     weights: list[Any] = dataclasses.field(default_factory=list)
+    seen: int = 0
+    """How many examples there were, those that were refused or skipped too; the marks count them."""
 
     def look(self, learner: Learner) -> None:
         """Add how a mixture stands."""
@@ -168,3 +184,26 @@ class Course:
         self.loss.append(float(pool.memory[MIXED]))
         self.losses.append(losses)
         self.weights.append(_weights(pool))
+
+    def fits(self, learner: Learner) -> bool:
+        """Whether a learner as it stands can have come this way."""
+        looks = len(self.t)
+        if not looks:
+            return True
+        many = members_of(learner)
+        losses, weights = np.array(self.losses), np.array(self.weights)
+        if len(self.loss) != looks or losses.shape != (looks, many) or weights.shape != (looks, many):
+            return False
+        rising = all(a < b for a, b in itertools.pairwise([0, *self.t, learner.t + 1]))
+        shared = bool((weights >= 0.0).all()) and bool(np.allclose(weights.sum(axis=1), 1.0, rtol=0.0, atol=1e-6))
+        known = (
+            bool(np.isfinite(self.loss).all()) and not np.isinf(losses).any() and not np.isnan(losses).all(axis=1).any()
+        )
+        return rising and shared and known
+
+
+def members_of(learner: Learner) -> int:
+    """How many members a learner has that has begun; 0 for one without members."""
+    if learner._point is None or not isinstance(learner.algorithm, MIXTURES):
+        return 0
+    return int(learner._point.members.shape[1])

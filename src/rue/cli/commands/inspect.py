@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from rue.cli.app import app
+from rue.cli.running import require_writable
 from rue.inspection import describe
 from rue.model_file import load_model
+from rue.sheets import saveable
 
 __all__ = ["inspect"]
 
@@ -17,10 +19,19 @@ __all__ = ["inspect"]
 def inspect(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or a checkpoint.")],
     most: Annotated[int, typer.Option("--weights", min=0, help="How many of the largest weights to show.")] = 20,
+    plot: Annotated[
+        str | None, typer.Option(metavar="OUT.png|.svg", help="Draw the race of a mixture's members.")
+    ] = None,
 ) -> int:
-    """What a model is: its settings, size, largest weights with their names, certificate and history.
+    """What a model is: its settings, size, members over time, largest weights, certificate and history.
 
     `rue inspect clicks.rue`
     """
-    typer.echo(describe(load_model(model), most))
+    if plot is not None:
+        require_writable(plot)
+        saveable(plot)
+    found = load_model(model)
+    if plot is not None:
+        found.plot_members(plot)
+    typer.echo(describe(found, most))
     return 0

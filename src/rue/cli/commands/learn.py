@@ -188,7 +188,7 @@ def _resumed(
     if found.evidence is None or found.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     going = Pass(found.learner, bad=bad)
-    going.go_on(found.learner, found.evidence, found.labels)
+    going.go_on(found.learner, found.evidence, found.labels, found.course)
     going.skipped, going.refused = int(found.counts.get("skipped", 0)), int(found.counts.get("refused", 0))
     if "baselines" in found.counts:
         going.baselines = Baselines(
