@@ -222,7 +222,7 @@ def test_bad_arguments_and_examples():
             rue.race(X, y, **{"learners": ["ogd"], **wrong})
     with pytest.raises(rue.SettingsError, match="not among the learners"):
         Racing(["ogd"], budget=200)
-    with pytest.raises(rue.DataError, match="two classes or for numbers"):
+    with pytest.raises(rue.SettingsError, match="ogd learns no more than two classes: leave it out, or say mixture"):
         rue.race(X, np.array(list("abcde") * 10), learners=["ogd"])
     with pytest.raises(rue.DataError, match="no examples"):
         rue.race(X[:0], y[:0], learners=["ogd"])

@@ -87,9 +87,8 @@ def plot_race(race: Race, ax: Axes | None = None) -> Axes:
     sheet.rounds(race.examples)
     room = 0.06 * (high - low) or 0.1
     sheet.ax.set_ylim(low - room, high + room)
-    return sheet.finish(
-        f"mean {type(race.loss).__name__.lower()} loss so far", "The race: each example scored before it is learnt"
-    )
+    loss = "log" if race.task == "multiclass" else type(race.loss).__name__.lower()
+    return sheet.finish(f"mean {loss} loss so far", "The race: each example scored before it is learnt")
 
 
 def draw_race(race: Race, path: Any = None) -> Figure:

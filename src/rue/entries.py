@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
+from rue.passes import NO_CERTIFICATE
 from rue.version import __version__
 
 __all__ = ["Entry", "Race"]
@@ -24,7 +25,7 @@ class Entry:
     mistakes: int | None
     """None for a regression."""
     regret_at_most: float | None
-    """Certified against every linear model of norm ≤ the race's radius."""
+    """Certified against every linear model of norm ≤ the race's radius; None of more than two classes."""
     seconds: float
     """Processor time spent predicting and learning, without compilation."""
     note: str
@@ -44,13 +45,16 @@ class Race:
     mass: float
     """Σ weight."""
     radius: float
-    comparator_loss_at_least: float
-    """What every linear model of that norm, of features in units of their largest magnitude, must have lost."""
+    comparator_loss_at_least: float | None
+    """What every linear model of that norm, of features in units of their largest magnitude, must have lost.
+
+    None of more than two classes, for which there is no certificate.
+    """
     best_constant: float
     no_change: float
     """What saying the last label again loses."""
     notes: tuple[str, ...] = ()
-    """Who was left out, and why."""
+    """Who was left out, and why; and what else there is to know."""
 
     def __getitem__(self, name: str) -> Entry:
         for entry in self.entries:
@@ -60,7 +64,7 @@ class Race:
 
     def table(self) -> str:
         """One line a learner, the best first, with what no learning at all would have lost."""
-        classes = self.task == "classify"
+        classes = self.task != "regress"
         lines = [_line("learner", "risk", "error" if classes else "", "total loss", "regret at most", "CPU s", "")]
         for entry in self.entries:
             error = None if entry.mistakes is None else f"{entry.mistakes / max(1, self.examples):.2%}"
@@ -83,8 +87,11 @@ class Race:
 
     def _words(self) -> list[str]:
         said = f"{self.examples:,} examples" + (f", {self.skipped:,} skipped" if self.skipped else "")
+        said = f"{said}, {self.loss!r}, each scored before it was learnt"
+        if self.comparator_loss_at_least is None:
+            return [f"{said};", f"{NO_CERTIFICATE}.", *self.notes]
         words = [
-            f"{said}, {self.loss!r}, each scored before it was learnt. No linear model of norm ≤ {self.radius:g}",
+            f"{said}. No linear model of norm ≤ {self.radius:g}",
             "(each feature in units of its largest magnitude) could have lost less than "
             f"{self.comparator_loss_at_least:,.1f}.",
         ]
@@ -121,6 +128,7 @@ class Race:
             "radius": self.radius,
             "units": "largest",
             "comparator_loss_at_least": _number(self.comparator_loss_at_least),
+            "no_certificate": NO_CERTIFICATE if self.task == "multiclass" else None,
             "best_constant": _number(self.best_constant),
             "no_change": _number(self.no_change),
             "learners": entries,

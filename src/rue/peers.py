@@ -1,7 +1,9 @@
 """Other systems at their defaults, given the same features one example after the other: VW, River, scikit-learn.
 
 They are imported, or started, when one is opened. Each says what it predicts before it learns, as the loss takes it:
-for logistic loss the log-odds. An example of weight 0 is predicted and not learnt, as everywhere.
+for logistic loss the log-odds, for more than two classes the score of `LogLoss`. An example of weight 0 is predicted
+and not learnt, as everywhere. Of more than two classes Vowpal Wabbit and scikit-learn must know the number before they
+start, so all three are told, and are as likely to say one as another at first; the learners of rue find them out.
 """
 
 from __future__ import annotations
@@ -15,17 +17,20 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from rue.errors import RueError, SettingsError
+from rue.learners.multiclass import LogLoss
 from rue.losses import Logistic, Square
 from rue.streams import Block
 
-__all__ = ["PEERS", "Broken", "Peer", "installed", "open_peer"]
+__all__ = ["LEAST", "PEERS", "Broken", "Peer", "installed", "open_peer", "takes_part"]
 
+LEAST = 1e-15
+"""The least probability that River counts with, as its own log loss has it, and of a class a peer does not know."""
 
 FULL = 512
 """Up to so many features River is given the zeros of a sparse row too."""
@@ -74,20 +79,35 @@ def _weights(block: Block) -> list[float]:
     return column.tolist() if column.size else [1.0] * len(block)
 
 
+def _score(chances: Mapping[float, float], y: float) -> float:
+    """The probability of class y, negative where another one was given at least as much."""
+    chance = max(chances.get(y, 0.0), LEAST)
+    return -chance if any(other >= chance for c, other in chances.items() if c != y) else chance
+
+
+def _told(classes: int) -> str:
+    return f"; told of {classes} classes before it starts" if classes else ""
+
+
 class VowpalWabbit:
-    """`python -m vowpalwabbit`, a process of its own that is sent VW text and sends predictions back."""
+    """`python -m vowpalwabbit`, a process of its own that is sent VW text and sends predictions back.
 
-    note = "its seconds include reading text"
+    Of more than two classes it learns one against all, `--oaa`; of one it was not told of it is sent no label.
+    """
 
-    def __init__(self, loss: Any, intercept: bool) -> None:
-        self.arguments = ["--loss_function", "logistic" if isinstance(loss, Logistic) else "squared"]
+    def __init__(self, loss: Any, intercept: bool, classes: int) -> None:
+        self.classes = classes
+        self.note = f"its seconds include reading text{_told(classes)}"
+        self.arguments = ["--loss_function", "squared" if isinstance(loss, Square) else "logistic"]
+        self.arguments += ["--oaa", str(classes), "--probabilities"] if classes else []
         self.arguments += [] if intercept else ["--noconstant"]
         self.about = "vw " + " ".join(self.arguments)
         self.process: Any = None
         self.seconds = 0.0
 
     def _start(self, block: Block) -> None:
-        bits = max(18, block.width.bit_length(), 24 if block.sparse else 0)  # so that features do not collide
+        many = min(28, (block.width * self.classes).bit_length())  # a feature has a weight for each class
+        bits = max(18, block.width.bit_length(), many, 24 if block.sparse else 0)  # so that features do not collide
         settings = [*self.arguments, "-b", str(bits), "--quiet", "-d", "/dev/stdin", "-p", "/dev/stdout"]
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
         self.process = subprocess.Popen(
@@ -103,19 +123,24 @@ class VowpalWabbit:
         lines = []
         for (columns, values), y, weight in zip(_rows(block), block.labels().tolist(), _weights(block), strict=True):
             features = " ".join(f"{j}:{x!r}" for j, x in zip(columns, values, strict=True) if x)
-            lines.append(f"{y!r} {weight!r} | {features}\n")
+            lines.append(f"{self._label(y, weight)} | {features}\n")
         sender = threading.Thread(target=self._send, args=("".join(lines).encode("ascii"),), daemon=True)
         sender.start()
         out = np.empty(len(block))
-        for i in range(len(block)):
+        for i, y in enumerate(block.labels().tolist()):
             line = self.process.stdout.readline()
             if not line:
                 self.said.seek(0)
                 why = self.said.read().decode("utf-8", "replace").strip().splitlines()
                 raise Broken(f"Vowpal Wabbit stopped: {why[-1] if why else 'it says nothing'}")
-            out[i] = float(line.split()[0])
+            out[i] = _score(_chances(line), y) if self.classes else float(line.split()[0])
         sender.join()
         return out
+
+    def _label(self, y: float, weight: float) -> str:
+        if not self.classes:
+            return f"{y!r} {weight!r}"
+        return f"{y:.0f} {weight!r}" if y <= self.classes else ""
 
     def _send(self, text: bytes) -> None:
         with contextlib.suppress(OSError):  # when it has stopped, which the other end sees too
@@ -135,14 +160,20 @@ class VowpalWabbit:
         self.seconds = used.ru_utime + used.ru_stime
 
 
+def _chances(line: bytes) -> dict[float, float]:
+    """What Vowpal Wabbit prints of classes, such as `1:0.25 2:0.75`."""
+    pairs = (word.split(b":") for word in line.split() if b":" in word)
+    return {float(c): float(chance) for c, chance in pairs}
+
+
 class _OneByOne:
     """Predict and learn one row at a time, in this process."""
 
-    note = "example by example"
     about: str
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, classes: int) -> None:
+        self.many, self.seconds = classes, 0.0
+        self.note = f"example by example{_told(classes)}"
 
     def example(self, x: Any, y: float, weight: float) -> float:
         """The prediction made before learning."""
@@ -169,19 +200,26 @@ class _OneByOne:
 
 
 class River(_OneByOne):
-    """`StandardScaler | LogisticRegression` or `LinearRegression`, by dicts.
+    """`StandardScaler | LogisticRegression` or `LinearRegression`, by dicts; of many classes `SoftmaxRegression`.
 
-    Of up to `FULL` features every one is in the dict: the scaler takes a feature that is left out for unknown, not 0,
-    and finds that one which is always 1 when it is there says nothing.
+    The last has no intercept and takes no weights, and learns classes that it was not told of too. Of up to `FULL`
+    features every one is in the dict: the scaler takes a feature that is left out for unknown, not 0, and finds that
+    one which is always 1 when it is there says nothing.
     """
 
-    def __init__(self, loss: Any, intercept: bool) -> None:
+    def __init__(self, loss: Any, intercept: bool, classes: int) -> None:
         from river import linear_model, preprocessing
 
-        super().__init__()
+        super().__init__(classes)
         self.classes = isinstance(loss, Logistic)
-        made = linear_model.LogisticRegression if self.classes else linear_model.LinearRegression
-        model: Any = made() if intercept else made(intercept_lr=0.0)
+        if classes:
+            model: Any = linear_model.SoftmaxRegression()
+            for c in range(1, 1 + classes):
+                model.weights[float(c)]  # a defaultdict, in which every class begins with weights of 0
+            self.note += "; no intercept"
+        else:
+            made = linear_model.LogisticRegression if self.classes else linear_model.LinearRegression
+            model = made() if intercept else made(intercept_lr=0.0)
         self.model: Any = preprocessing.StandardScaler() | model
         self.about = f"river {self.model}"
         self.width = 0
@@ -192,9 +230,16 @@ class River(_OneByOne):
         return (zeros | dict(zip(columns, values, strict=True)) for columns, values in _rows(block))
 
     def example(self, x: Any, y: float, weight: float) -> float:
+        if self.many:
+            if weight not in (0.0, 1.0):
+                raise ValueError("its softmax regression takes no weights")
+            p = _score(self.model.predict_proba_one(x), y)
+            if weight:
+                self.model.learn_one(x, y)
+            return p
         if self.classes:
             chance = self.model.predict_proba_one(x).get(True, 0.5)
-            chance = min(max(chance, 1e-15), 1.0 - 1e-15)  # as River's own log loss has it
+            chance = min(max(chance, LEAST), 1.0 - LEAST)
             p = math.log(chance / (1.0 - chance))
         else:
             p = float(self.model.predict_one(x))
@@ -204,13 +249,17 @@ class River(_OneByOne):
 
 
 class ScikitLearn(_OneByOne):
-    """`SGDClassifier(loss="log_loss")` or `SGDRegressor()` by `partial_fit`, which wants all columns it ever sees."""
+    """`SGDClassifier(loss="log_loss")` or `SGDRegressor()` by `partial_fit`, which wants all columns it ever sees.
 
-    def __init__(self, loss: Any, intercept: bool) -> None:
+    Of more than two classes it learns one against all, and none that it was not told of.
+    """
+
+    def __init__(self, loss: Any, intercept: bool, classes: int) -> None:
         from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-        super().__init__()
-        self.classes = isinstance(loss, Logistic)
+        super().__init__(classes)
+        self.classes = not isinstance(loss, Square)
+        self.labels = [1.0 + c for c in range(classes)] or [-1.0, 1.0]
         made = (SGDClassifier, {"loss": "log_loss"}) if self.classes else (SGDRegressor, {})
         self.model: Any = made[0](**made[1], **({} if intercept else {"fit_intercept": False}))
         self.about = f"sklearn {self.model!r}"
@@ -247,16 +296,19 @@ class ScikitLearn(_OneByOne):
             return super().learn(block)
 
     def example(self, x: Any, y: float, weight: float) -> float:
-        p = 0.0
-        if hasattr(self.model, "coef_"):
+        p, begun = 0.0, hasattr(self.model, "coef_")
+        if self.many:
+            chances = self.model.predict_proba(x)[0].tolist() if begun else [1.0 / self.many] * self.many
+            p = _score(dict(zip(self.labels, chances, strict=True)), y)
+        elif begun:
             p = float((self.model.decision_function if self.classes else self.model.predict)(x)[0])
-        if weight > 0.0:
-            more = {"classes": [-1.0, 1.0]} if self.classes else {}
+        if weight > 0.0 and (not self.many or y <= self.many):
+            more = {"classes": self.labels} if self.classes else {}
             self.model.partial_fit(x, [y], sample_weight=[weight], **more)
         return p
 
 
-PEERS: dict[str, tuple[str, Callable[[Any, bool], Peer]]] = {
+PEERS: dict[str, tuple[str, Callable[[Any, bool, int], Peer]]] = {
     "vw": ("vowpalwabbit", VowpalWabbit),
     "river": ("river", River),
     "sklearn": ("sklearn", ScikitLearn),
@@ -270,14 +322,19 @@ def installed(name: str) -> bool:
     return importlib.util.find_spec(PEERS[name][0]) is not None
 
 
-def open_peer(name: str, loss: Any, intercept: bool) -> Peer:
-    """A peer that has learnt nothing yet."""
+def takes_part(loss: Any) -> bool:
+    """Whether the peers know a loss."""
+    return isinstance(loss, Logistic | Square | LogLoss)
+
+
+def open_peer(name: str, loss: Any, intercept: bool, classes: int = 0) -> Peer:
+    """A peer that has learnt nothing yet; of more than two classes it is told how many there are to be."""
     module, made = PEERS[name]
     if not installed(name):
         package = _PACKAGES.get(module, module)
         raise SettingsError(f"{name} is not installed: pip install {package}, or leave it out of --learners.")
-    if not isinstance(loss, Logistic | Square):
+    if not takes_part(loss):
         raise SettingsError(
             f"{name} runs at its defaults, for logistic and square loss, not for {loss!r}: leave it out."
         )
-    return made(loss, intercept)
+    return made(loss, intercept, max(classes, 2) if isinstance(loss, LogLoss) else 0)

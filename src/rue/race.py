@@ -16,10 +16,11 @@ from rue.entries import Entry, Race
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.gradient import require_loss
+from rue.learners.multiclass import LogLoss
 from rue.learners.standing import next_mark
 from rue.ledger import Silent
-from rue.losses import Logistic, Square
-from rue.peers import PEERS, Broken, installed, open_peer
+from rue.passes import default_learner
+from rue.peers import LEAST, PEERS, Broken, installed, open_peer, takes_part
 from rue.registry import make
 from rue.regret.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels, blocks
@@ -81,19 +82,20 @@ class _Lane:
             self.runner.close()
             self.seconds = self.runner.seconds
 
-    def entry(self, at_least: float, radius: float, scales: Any, classes: bool) -> Entry:
+    def entry(self, at_least: float | None, radius: float, scales: Any, classes: bool) -> Entry:
         about = repr(self.runner) if self.own else self.runner.about
         if self.broken:
             note = f"{self.broken}; {self.note}" if self.note else self.broken
             return Entry(self.name, about, None, None, None, None, self.seconds, note, tuple(self.course))
         sums = self.evidence.ledger.sums
         loss, note = float(sums[accounts.LOSS]), self.note
-        regret = loss - at_least
+        regret = None if at_least is None else loss - at_least
         if self.left_out:
-            regret = self.evidence.certificate(Ball(radius), "largest", scales, self.left_out).regret_at_most
+            if regret is not None:
+                regret = self.evidence.certificate(Ball(radius), "largest", scales, self.left_out).regret_at_most
             note = f"{self.left_out:,} examples refused" + (f"; {note}" if note else "")
         wrong = int(sums[accounts.MISTAKES]) if classes else None
-        regret = math.inf if math.isnan(regret) else regret
+        regret = math.inf if regret is not None and math.isnan(regret) else regret
         return Entry(self.name, about, loss, self.risk, wrong, regret, self.seconds, note, tuple(self.course))
 
 
@@ -134,40 +136,57 @@ class Racing:
         self.lanes: list[_Lane] = []
         self.notes: list[str] = []
         self.baselines = Baselines()
-        self.seen, self.skipped = 0, 0
-        if self.loss is not None:
+        self.seen, self.skipped, self.told = 0, 0, 0
+        if self.loss is not None and not self._many:
             self._line_up()
 
     def _line_up(self) -> None:
         """Make everyone, once the loss is known."""
-        self.stream = open_evidence(self.loss, units="largest", witnesses=self.radius, quick=True)
+        kept: Any = {} if self._many else {"units": "largest", "witnesses": self.radius, "quick": True}
+        self.stream = open_evidence(self.loss, **kept)
         for one in self.wanted:
             runner = self._runner(one)
             if runner is not None:
                 name = one if isinstance(one, str) else repr(one)
                 self.lanes.append(_Lane(name, runner, open_evidence(self.loss), self.loss))
 
+    @property
+    def _many(self) -> bool:
+        """Whether there are more than two classes, and no certificates."""
+        return isinstance(self.loss, LogLoss)
+
     def _runner(self, one: Any) -> Any:
         if isinstance(one, str) and one in PEERS:
             if not self.named and not installed(one):
                 self.notes.append(f"{one} is not installed, so it did not run.")
                 return None
-            if not self.named and not isinstance(self.loss, Logistic | Square):
+            if not self.named and not takes_part(self.loss):
                 self.notes.append(f"{one} did not run: it takes part with logistic and square loss only.")
                 return None
-            return open_peer(one, self.loss, self.intercept)
-        settings: dict[str, Any] = {"loss": self.loss, "intercept": self.intercept}
+            self.told = 0 if self.labels is None else max(2, len(self.labels.classes))
+            return open_peer(one, self.loss, self.intercept, self.told)
+        settings: dict[str, Any] = {"intercept": self.intercept, **({} if self._many else {"loss": self.loss})}
         if _spec(one) == "mixture" and self.budget is not None:
             settings["budget"] = self.budget
         if not isinstance(one, str):
             made = one
+        elif self._many and one == "mixture":
+            made = default_learner("multiclass", **settings)
         elif _spec(one) in ("perceptron", "svm"):  # they have a loss of their own
             made = make("learner", one, intercept=self.intercept)
         else:
             made = make("learner", one, **settings)
         if not isinstance(made, Learner):
             raise SettingsError(f"race: a learner is a learner such as rue.OGD(), a spec, or a peer, not {one!r}.")
-        if self.loss is not None and made.loss.task != self.loss.task:
+        if self._many and made.loss.task != "multiclass":
+            if self.named:
+                raise SettingsError(
+                    f"race: {one if isinstance(one, str) else repr(one)} learns no more than two classes: leave it "
+                    "out, or say mixture, which does."
+                )
+            self.notes.append(f"{one} learns no more than two classes, so it did not run.")
+            return None
+        if made.loss.task != self.loss.task:
             raise SettingsError(f"race: {made!r} is for another task than {self.loss!r}: leave it out.")
         if made.intercept != self.intercept:
             raise SettingsError(f"race: {made!r} and the race differ in their intercept: give both the same.")
@@ -177,10 +196,12 @@ class Racing:
         """Settle the task by some labels; the first block does it otherwise."""
         if self.labels is None:
             self.labels = Labels.of(y, self.task) if self.loss is None else Labels.under(self.loss, y)
-            if self.labels.task == "multiclass":
-                raise DataError("a race is for two classes or for numbers: here there are more classes (rue learn).")
-            if self.loss is None:
-                self.loss = make("loss", "logistic" if self.labels.task == "classify" else "square")
+            task = self.labels.task
+            if task == "multiclass":
+                self.loss = LogLoss()
+                self._line_up()
+            elif self.loss is None:
+                self.loss = make("loss", "logistic" if task == "classify" else "square")
                 self._line_up()
 
     def learn(self, block: Block, after: Callable[[Racing], bool] = lambda racing: True) -> None:
@@ -208,8 +229,11 @@ class Racing:
                 return
 
     def _round(self, block: Block) -> None:
-        """Some rows for everyone; what is said of the stream comes from one who always predicts 0 and the witnesses."""
-        nothing, weights = np.zeros(len(block)), block.column_of_weights()
+        """Some rows for everyone; what is said of the stream comes from one who always predicts 0 and the witnesses.
+
+        Of more than two classes, for which 0 is no prediction, from one who is always right.
+        """
+        nothing, weights = np.full(len(block), float(self._many)), block.column_of_weights()
         self.stream.enter(block, nothing, self.intercept, 0)
         self.baselines.enter(self.loss, block.labels(), weights, nothing)
         for lane in self.lanes:
@@ -236,7 +260,7 @@ class Racing:
             return block
         if self.bad == "stop":
             row = int(np.argmin(good))
-            unknown = self.labels.task == "classify" and np.isnan(block.labels()[row])
+            unknown = self.labels.task != "regress" and np.isnan(block.labels()[row])
             raise BadExample(
                 row,
                 self.labels.complaint(said[row])
@@ -258,12 +282,8 @@ class Racing:
         if not self.lanes or not self.seen:
             raise DataError("there are no examples to learn.")
         assert self.labels is not None
-        K, scales = Ball(self.radius), self.stream.scales()
-        held = [lane.evidence for lane in self.lanes if not lane.broken and not lane.left_out]
-        at_least = max(
-            evidence.certificate(K, "largest", scales).comparator_loss_at_least for evidence in (self.stream, *held)
-        )
-        classes = self.labels.task == "classify"
+        at_least, scales = self._at_least()
+        classes = self.labels.task != "regress"
         entries = [lane.entry(at_least, self.radius, scales, classes) for lane in self.lanes]
         entries.sort(key=lambda entry: math.inf if entry.loss is None or math.isnan(entry.loss) else entry.loss)
         return Race(
@@ -277,8 +297,34 @@ class Racing:
             at_least,
             self.baselines.best_constant(self.loss),
             self.baselines.no_change(self.loss),
-            tuple(self.notes),
+            (*self.notes, *self._news()),
         )
+
+    def _at_least(self) -> tuple[float | None, Any]:
+        """What every linear model must have lost, by whoever proves most, and the scales of the features."""
+        if self._many:
+            return None, None
+        K, scales = Ball(self.radius), self.stream.scales()
+        held = [lane.evidence for lane in self.lanes if not lane.broken and not lane.left_out]
+        proofs = (evidence.certificate(K, "largest", scales) for evidence in (self.stream, *held))
+        return max(proof.comparator_loss_at_least for proof in proofs), scales
+
+    def _news(self) -> list[str]:
+        """What to know of new classes, where learners that find them meet peers that were told of them."""
+        assert self.labels is not None
+        own, peers = ([lane.name for lane in self.lanes if lane.own is which] for which in (True, False))
+        if not peers or not self._many:
+            return []
+        said, late = [], len(self.labels.classes) - self.told
+        if own:
+            less = f"ln {self.told}! = {math.lgamma(1.0 + self.told):.1f} less to lose"
+            said.append(f"{', '.join(own)} is told of no classes, and need not say which a new one is: {less}.")
+        if late > 0:
+            deaf = " and ".join(name for name in peers if name != "river")
+            never = f", and {deaf} cannot learn it" if deaf else ""
+            came = f"{late} class{'' if late == 1 else 'es'} came later than the first block"
+            said.append(f"{came}: what {', '.join(peers)} does not know has probability {LEAST:g}{never}.")
+        return said
 
     def abandon(self) -> None:
         """End the processes of peers after an error."""
@@ -301,19 +347,21 @@ def race(
     radius: float = 10.0,
     bad: str = "stop",
     intercept: bool = True,
+    task: str = "auto",
 ) -> Race:
     """Run learners side by side on one stream, each example scored before it is learnt, and certify each.
 
     `learners` are learners, specs such as "ogd", or the peers "vw", "river" and "sklearn" at their defaults; if none is
     given the mixture, AdaGrad, OGD and the peers that are installed. Certificates are about all linear models of norm ≤
-    `radius`, of features in units of their largest magnitude.
+    `radius`, of features in units of their largest magnitude. Of more than two classes (`task` as in `learn`) the
+    mixture and the peers run, under log loss, and there is no certificate.
 
     >>> import rue
     >>> X, y = rue.census()
     >>> print([entry.name for entry in rue.race(X[:2000], y[:2000], learners=["ogd", "mixture"]).entries])
     ['mixture', 'ogd']
     """
-    racing = Racing(learners, loss=loss, radius=radius, bad=bad, intercept=intercept)
+    racing = Racing(learners, loss=loss, task=task, radius=radius, bad=bad, intercept=intercept)
     before = 0
     try:
         for block in blocks(X, y, weights):

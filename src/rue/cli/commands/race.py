@@ -33,7 +33,8 @@ def race(
         typer.Option(
             metavar="A,B,C",
             help="mixture, adagrad, ogd, adaptive, perceptron, …, and vw, river, sklearn at their defaults. If not "
-            "given: mixture, adagrad, ogd and those of the three that are installed.",
+            "given: mixture, adagrad, ogd and those of the three that are installed. Of more than two classes: mixture "
+            "and the three.",
             rich_help_panel="Learner",
         ),
     ] = None,
@@ -57,6 +58,8 @@ def race(
     quiet: o.Quiet = False,
 ) -> int:
     """Learners side by side on your stream in one reading: risk, error, time and certified regret of each.
+
+    With more than two classes, under log loss, there is no certificate.
 
     `rue race clicks.csv --target clicked`
 
