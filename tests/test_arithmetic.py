@@ -14,15 +14,14 @@ from rue import arithmetic
 from rue._intrinsics import (
     aligned,
     aligned_zeros,
-    bits,
     collect_lanes,
-    from_bits,
     lowest_bit,
     move_lanes,
     number_at,
     whole_at,
 )
 from rue._jit import kernel
+from rue._lanes import bits, from_bits
 
 
 @kernel

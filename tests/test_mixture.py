@@ -14,7 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 import rue
 from rue.learners.mixing import GAPS, LOSSES, MIXED, SHARES
-from rue.learners.mixture import NOTES, RATES
+from rue.learners.mixture import NOTED, NOTES, RATES
 from rue.learners.pool import DIAGONAL, KINDS, NARROW, USED
 from rue.learners.standing import standing
 
@@ -259,13 +259,17 @@ def test_one_by_one_blocks_sparse_and_dense_are_the_same_bits():
 
 
 def test_rows_longer_than_the_notes_are_the_same_as_short_ones():
-    """The first features of a row are noted, the others worked out again: it may not show."""
+    """Longer rows are worked on part by part, and worked out again: it shows in the order of sums only."""
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(40, NOTES + 200)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
-    plain, noted = rue.Mixture(d=NOTES + 200), rue.Mixture(d=NOTES + 200)
-    noted._point = noted._point._replace(notes=np.zeros((2 * NOTES, 4)))
+    X[rng.random(X.shape) < 0.1] = 0.0
+    X[:, 5] = 1e-160
+    plain, noted, thin = (rue.Mixture(d=NOTES + 200) for _ in range(3))
+    room = {"notes": np.zeros((NOTED, 2 * NOTES)), "spots": np.zeros(2 * NOTES + 1, dtype=np.int64)}
+    noted._point = noted._point._replace(**room)
     found = plain.run(X, y)
-    assert np.array_equal(found, noted.run(X, y))
+    assert found == pytest.approx(noted.run(X, y), rel=1e-9, abs=1e-9)
+    assert np.array_equal(found, thin.run(sparse.csr_matrix(X), y)), "zeros make no parts"
     assert np.abs(found).max() > 0.0
 
 

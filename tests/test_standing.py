@@ -12,7 +12,7 @@ from rue.learners.mixing import ETA
 from rue.learners.standing import KIND_NAMES, SOFTMAX_NAMES, Course, next_mark, standing
 from rue.passes import Pass
 from rue.regret.evidence import open_evidence
-from rue.regret.witnesses import FEW, RATES
+from rue.regret.witnesses import FEW, MIDDLE, RATES
 from rue.report import page, report
 from rue.streams import blocks
 from test_cli import read, run, write_svm
@@ -182,9 +182,15 @@ def test_the_race_of_the_members_is_drawn(tmp_path):
         rue.plot_members(rue.learn(X, y, learner="ogd"))
 
 
-def test_quick_witnesses_are_six_and_keep_no_digest():
+def test_quick_witnesses_are_few_and_keep_no_digest():
     loss = rue.Logistic()
-    assert open_evidence(loss, witnesses=(1, 10, 100), quick=True).pool.rates.tolist() == list(FEW) * 3
+    pool = open_evidence(loss, witnesses=(1, 100, 10), quick=True).pool
+    assert list(zip(pool.radii.tolist(), pool.rates.tolist(), strict=True)) == [
+        (1.0, *MIDDLE),
+        *((100.0, rate) for rate in FEW),
+        (10.0, *MIDDLE),
+    ]
+    assert pool.table.shape[1] * pool.table.itemsize == 64, "one line of the cache"
     assert open_evidence(loss, witnesses=10, quick=True).pool.rates.tolist() == list(RATES)
     assert open_evidence(loss, witnesses=10, quick=True).digest is None
     assert open_evidence(loss, witnesses=10).digest is not None
@@ -200,7 +206,7 @@ def test_the_command_certifies_at_three_radii_and_is_right(tmp_path):
     assert said["certificate"]["radius"] == pytest.approx(float(np.linalg.norm(point)))
     scaled = X / np.maximum(1e-300, np.abs(X).max(axis=0))
     for found in [*said["certificates"], said["certificate"]]:
-        assert (found["units"], found["witnesses"]) == ("largest", 6)
+        assert (found["units"], found["witnesses"]) == ("largest", 4)
         best = rue.best_in_hindsight(scaled, y, loss="logistic", radius=found["radius"])
         assert made.loss - best.value <= found["regret_at_most"] + 1e-6
         assert found["regret_at_most"] <= made.certificate(radius=found["radius"]).regret_at_most + 1e-6

@@ -1,4 +1,4 @@
-"""What Numba has no word for: fetching ahead, the bits of a number, and four numbers at a time.
+"""What Numba has no word for: fetching ahead, numbers at an address, and four numbers at a time.
 
 Each is a plain function, which runs where nothing is compiled, with an instruction or two for compiled code beside it.
 """
@@ -6,7 +6,6 @@ Each is a plain function, which runs where nothing is compiled, with an instruct
 from __future__ import annotations
 
 import ctypes
-import struct
 from typing import Any
 
 import numba
@@ -21,12 +20,12 @@ __all__ = [
     "LANES",
     "aligned",
     "aligned_zeros",
-    "bits",
     "collect_lanes",
     "fetch",
-    "from_bits",
+    "gather_rows",
     "lowest_bit",
     "move_lanes",
+    "move_rows",
     "number_at",
     "whole_at",
 ]
@@ -78,18 +77,6 @@ def _fetch(array: Any, k: Any) -> Any:
     return implementation
 
 
-def bits(x: float) -> int:
-    """The 64 bits of a float, as a whole number."""
-    found: int = struct.unpack("<q", struct.pack("<d", x))[0]
-    return found
-
-
-def from_bits(n: int) -> float:
-    """The float that has these bits; more than 64 are cut off on the left."""
-    n &= 2**64 - 1
-    return np.float64(struct.unpack("<d", struct.pack("<Q", n))[0])
-
-
 def lowest_bit(n: int) -> int:
     """The place of the lowest bit that is 1, of a number that has one."""
     n = int(n)
@@ -107,32 +94,6 @@ def _lowest_bit(_: Any, n: Any) -> Any:
 @overload(lowest_bit, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _lowest_bit_of(n: Any) -> Any:
     return lambda n: _lowest_bit(n)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits(_: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return numba.types.int64(numba.types.float64), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _from_bits(_: Any, n: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return numba.types.float64(numba.types.int64), generate
-
-
-@overload(bits, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
-def _bits_of(x: Any) -> Any:
-    return lambda x: _bits(x)
-
-
-@overload(from_bits, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
-def _float_of(n: Any) -> Any:
-    return lambda n: _from_bits(n)
 
 
 def number_at(address: Any, i: Any) -> Any:
@@ -250,3 +211,114 @@ def _collecting(sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
 @overload(move_lanes, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _moving(table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
     return lambda table, place, steps, at, f: _move_lanes(table, place, steps, at, f)
+
+
+def gather_rows(sums: Any, at: Any, table: Any, spots: Any, column: Any, x: Any, many: Any, r: Any) -> None:
+    """sums[at + i] += Σ x[k]·table[spots[k], column + i] over k < many, for i < len(r).
+
+    The sums stay in registers, in the order of k; `r` is a tuple, so that their number is known.
+    """
+    for k in range(int(many)):
+        for i in range(len(r)):
+            sums[int(at) + i] += np.float64(table[spots[k], int(column) + i]) * x[k]
+
+
+def move_rows(table: Any, spots: Any, column: Any, steps: Any, at: Any, f: Any, many: Any, r: Any) -> None:
+    """table[spots[k], column + i] −= f[k]·steps[at + i] for k < many and i < len(r), rounded to the table's numbers."""
+    for k in range(int(many)):
+        for i in range(len(r)):
+            place = spots[k], int(column) + i
+            table[place] = np.float64(table[place]) - steps[int(at) + i] * f[k]
+
+
+_MOST = 4 * LANES
+"""How many numbers are kept in registers."""
+
+
+def _several(builder: Any, pointer: Any, k: Any, count: int) -> Any:
+    """A pointer to so many numbers, from the k-th on."""
+    return builder.bitcast(builder.gep(pointer, [k]), ir.VectorType(pointer.type.pointee, count).as_pointer())
+
+
+def _spread(builder: Any, x: Any, count: int) -> Any:
+    """A vector with x in each of so many lanes."""
+    whole = ir.IntType(32)
+    one = builder.insert_element(ir.Constant(ir.VectorType(x.type, count), ir.Undefined), x, ir.Constant(whole, 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(whole, count), [0] * count))
+
+
+def _parts(r: Any) -> list[tuple[int, int]]:
+    """Where the parts of a row begin that fit into registers, and how long they are."""
+    return [(begin, min(_MOST, len(r) - begin)) for begin in range(0, len(r), _MOST)]
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _gather_rows(_: Any, sums: Any, at: Any, table: Any, spots: Any, column: Any, x: Any, many: Any, r: Any) -> Any:
+    whole = numba.types.int64
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        into, rows, factors = (_data(context, builder, signature, args, n) for n in (0, 2, 5))
+        for begin, count in _parts(signature.args[7]):
+            own = _several(builder, into, builder.add(args[1], ir.Constant(args[1].type, begin)), count)
+            total = cgutils.alloca_once_value(builder, builder.load(own, align=8))
+            with cgutils.for_range(builder, args[6], intp=args[6].type) as loop:
+                place = _place(context, builder, signature, args, 2, loop.index, begin)
+                weights = builder.load(_several(builder, rows, place, count), align=4)
+                if signature.args[2].dtype != numba.types.float64:
+                    weights = builder.fpext(weights, ir.VectorType(ir.DoubleType(), count))
+                factor = builder.load(builder.gep(factors, [loop.index]))
+                product = builder.fmul(weights, _spread(builder, factor, count))
+                builder.store(builder.fadd(builder.load(total), product), total)
+            builder.store(builder.load(total), own, align=8)
+        return context.get_dummy_value()
+
+    return numba.types.void(sums, whole, table, spots, whole, x, whole, r), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _move_rows(_: Any, table: Any, spots: Any, column: Any, steps: Any, at: Any, f: Any, many: Any, r: Any) -> Any:
+    whole = numba.types.int64
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows, own, factors = (_data(context, builder, signature, args, n) for n in (0, 3, 5))
+        single = signature.args[0].dtype != numba.types.float64
+        for begin, count in _parts(signature.args[7]):
+            begins = builder.add(args[4], ir.Constant(args[4].type, begin))
+            step = builder.load(_several(builder, own, begins, count), align=8)
+            with cgutils.for_range(builder, args[6], intp=args[6].type) as loop:
+                place = _place(context, builder, signature, args, 0, loop.index, begin)
+                into = _several(builder, rows, place, count)
+                before = builder.load(into, align=4)
+                if single:
+                    before = builder.fpext(before, ir.VectorType(ir.DoubleType(), count))
+                factor = builder.load(builder.gep(factors, [loop.index]))
+                after = builder.fsub(before, builder.fmul(step, _spread(builder, factor, count)))
+                if single:
+                    after = builder.fptrunc(after, ir.VectorType(ir.FloatType(), count))
+                builder.store(after, into, align=4)
+        return context.get_dummy_value()
+
+    return numba.types.void(table, spots, whole, steps, whole, f, whole, r), generate
+
+
+def _data(context: Any, builder: Any, signature: Any, args: Any, n: int) -> Any:
+    """A pointer to what the n-th argument, an array, holds."""
+    return context.make_array(signature.args[n])(context, builder, args[n]).data
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any, n: int, k: Any, begin: int) -> Any:
+    """Where in the table, the n-th argument, what belongs to the k-th spot begins; spots and column follow it."""
+    shape = context.make_array(signature.args[n])(context, builder, args[n]).shape
+    spot = builder.load(builder.gep(_data(context, builder, signature, args, n + 1), [k]))
+    line = builder.mul(spot, builder.extract_value(shape, 1))
+    return builder.add(line, builder.add(args[n + 2], ir.Constant(args[n + 2].type, begin)))
+
+
+@overload(gather_rows, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
+def _gathering(sums: Any, at: Any, table: Any, spots: Any, column: Any, x: Any, many: Any, r: Any) -> Any:
+    return lambda sums, at, table, spots, column, x, many, r: _gather_rows(sums, at, table, spots, column, x, many, r)
+
+
+@overload(move_rows, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
+def _moving_rows(table: Any, spots: Any, column: Any, steps: Any, at: Any, f: Any, many: Any, r: Any) -> Any:
+    return lambda table, spots, column, steps, at, f, many, r: _move_rows(table, spots, column, steps, at, f, many, r)

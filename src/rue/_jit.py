@@ -200,8 +200,8 @@ _bridges: dict[tuple[str, int, bool], Any] = {}
 
 def _adopt(tuple_class: type, owner: type) -> None:
     _owners[tuple_class] = owner
-    for name in dir(owner):
-        method = inspect.getattr_static(owner, name)
+    found = {name: member for base in reversed(owner.__mro__) for name, member in vars(base).items()}
+    for name, method in found.items():
         if isinstance(method, FunctionType) and not name.startswith("_"):
             _require_arguments(owner, name, method)
 
@@ -291,9 +291,13 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], compiler: type = KernelCompiler) -> None:
         functools.update_wrapper(self, function)
-        self.function = function
-        self.kept: Any = None if config.DISABLE_JIT else _jit(function, compiler)
-        self.unkept: Any = None if config.DISABLE_JIT else _jit(function, compiler)
+        self.function, self.compiler = function, compiler
+
+    @functools.cached_property
+    def dispatchers(self) -> tuple[Any, Any]:
+        """Numba's, of code that is kept on disk and of code that is not; made when asked for, as few kernels are."""
+        jit = functools.partial(_jit, self.function, self.compiler)
+        return (None, None) if config.DISABLE_JIT else (jit(), jit())
 
     def __call__(self, *args: Any) -> Any:
         return self.resolve(*args)(*map(twin, args))
@@ -304,10 +308,11 @@ class Kernel:
         It is the machine code's own entry point: Numba's dispatcher, which looks at every field of every argument,
         takes 1 to 4 µs a call. So the caller answers for the types.
         """
-        if self.kept is None:
+        kept, unkept = self.dispatchers
+        if kept is None:
             return self.interpreted
-        dispatcher = self.unkept if any(map(foreign, args)) else self.kept
-        if dispatcher is self.kept and isinstance(dispatcher._cache, caching.NullCache):
+        dispatcher = unkept if any(map(foreign, args)) else kept
+        if dispatcher is kept and isinstance(dispatcher._cache, caching.NullCache):
             dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
@@ -322,11 +327,8 @@ class Kernel:
 
     def compiled(self) -> int:
         """How many combinations of types this process has compiled, those read from disk not counted."""
-        if self.kept is None:
-            return 0
-        read = sum(self.kept.stats.cache_hits.values())
-        known: int = len(self.kept.overloads) + len(self.unkept.overloads)
-        return known - int(read)
+        kept, unkept = self.dispatchers
+        return 0 if kept is None else len(kept.overloads) + len(unkept.overloads) - sum(kept.stats.cache_hits.values())
 
     def interpreted(self, *args: Any) -> Any:
         """The same function, not compiled, on the same twins."""

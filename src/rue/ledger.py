@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue._intrinsics import fetch
 from rue._jit import kernel, values
 
 __all__ = ["EXAMPLES", "LOSS", "MISTAKES", "WEIGHT", "A", "Ledger", "Silent", "keep_accounts", "open_ledger"]
@@ -28,6 +29,9 @@ class Silent(NamedTuple):
         return True
 
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
+        pass
+
+    def expect(self, row: Any) -> None:
         pass
 
     def gather(self, row: Any, g: Any) -> None:
@@ -57,6 +61,11 @@ class Ledger(NamedTuple):
         self.sums[A] += weight * slope * p
         if y * p <= 0.0:
             self.sums[MISTAKES] += 1.0
+
+    def expect(self, row: Any) -> None:
+        """Have fetched what `gather` will need for the features a little further on."""
+        for k in range(row.hi - row.lo):
+            fetch(self.S, row.ahead(k))
 
     def gather(self, row: Any, g: Any) -> None:
         """S += g·x."""

@@ -25,7 +25,7 @@ R = TypeVar("R")
 # signed whole number add up to a float, so the constants are unsigned too.
 _0, _1, _2, _3, _4 = (np.uint64(i) for i in range(5))
 
-_SOON = np.uint64(12)
+_SOON = np.uint64(40)
 _AHEAD = np.uint64(192)
 """How far ahead of its sums a pass has its data fetched: a few rows of text, more than memory takes to answer."""
 
@@ -111,6 +111,11 @@ def at(row: Any, k: Any) -> Any:
     return row.values[k]
 
 
+def many(row: Any) -> Any:
+    """How many features there are, the intercept counted as one."""
+    return row.hi - row.lo + row.shift
+
+
 def feature(row: Any, k: Any) -> Any:
     """The coordinate and the value of the k-th of all features, the intercept counted as one."""
     if k < row.shift:
@@ -129,7 +134,7 @@ def finite(row: Any) -> Any:
 
 def _row(cls: type[R]) -> type[R]:
     """Give a kind of row, which says where its features are, the words that all rows share."""
-    for word in (dot_and_square, dot, add, add_both, square, at, feature, finite):
+    for word in (dot_and_square, dot, add, add_both, square, at, many, feature, finite):
         setattr(cls, word.__name__, word)
     return values(cls)
 

@@ -43,8 +43,9 @@ def _root(
 
 def main() -> None:
     """Run a command; 0 done, 1 the data or the run failed, 2 wrong usage, 130 stopped by Ctrl-C after saving."""
-    from rue.cli import commands  # noqa: F401  # registers them
+    from rue.cli.commands import register
 
+    register(*sys.argv[1:2])
     try:
         code = app(standalone_mode=False)
     except typer.Abort:

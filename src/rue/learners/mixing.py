@@ -18,6 +18,7 @@ import numpy as np
 
 from rue._intrinsics import LANES
 from rue._jit import values
+from rue._lanes import choose, higher, lanes
 from rue.arithmetic import exp
 from rue.domains import Reals
 from rue.errors import SettingsError
@@ -36,7 +37,6 @@ __all__ = [
     "MIXING_MEMORY",
     "NO",
     "PREDICTION",
-    "REACH",
     "SCRATCH",
     "SHARES",
     "STEP",
@@ -51,10 +51,9 @@ __all__ = [
 
 # Rows of `members`: what each has lost, its share of its kind's weight, and what the present round cost it.
 LOSSES, SHARES, COST = range(3)
-# Rows of `scratch`: predictions, the probabilities of yes and no they stand for, then the steps to take, and what a
-# step is worth.
-PREDICTION, YES, NO, STEP, REACH = range(5)
-SCRATCH = 5
+# Rows of `scratch`: predictions, the probabilities of yes and no they stand for, then the steps to take.
+PREDICTION, YES, NO, STEP = range(4)
+SCRATCH = 4
 # Rows of `work`, a column a kind: the probabilities of yes and no of its mixture, or its mean; what its best has lost.
 MIXED_YES, MIXED_NO, LOWEST = range(3)
 # Places in `memory`: the rate η, Σ gaps, the largest example weight but 1 at least, and what the mixture has lost.
@@ -121,31 +120,78 @@ def retire(self: Any, kind: Any) -> Any:
     return last
 
 
+@lanes(fold="sum")
+def total_of(x: Any) -> Any:
+    return x
+
+
+@lanes(fold="sum")
+def inner(x: Any, y: Any) -> Any:
+    return x * y
+
+
+@lanes(fold="least")
+def least_of(x: Any) -> Any:
+    return x
+
+
+@lanes()
+def times(x: Any, by: Any) -> Any:
+    return x * by
+
+
+@lanes()
+def plus(x: Any, y: Any) -> Any:
+    return x + y
+
+
+@lanes()
+def ahead_of(loss: Any, best: Any, cost: Any) -> Any:
+    """How far the best loss so far is ahead after the round."""
+    return loss - best + cost
+
+
+@lanes()
+def minus(x: Any, y: Any) -> Any:
+    return x - y
+
+
+@lanes()
+def weight_of(behind: Any, eta: Any, floor: Any) -> Any:
+    """What a loss weighs that is so much more than the least: e^{−η·behind}, but at least e^floor."""
+    return exp(higher(-eta * behind, floor))
+
+
+@lanes(results=2)
+def chances_of(p: Any) -> Any:
+    """The probabilities of yes and no that log-odds stand for."""
+    e = exp(-higher(p, -p))
+    more = 1.0 / (1.0 + e)
+    less = e * more
+    return choose(p, 0.0, less, more), choose(p, 0.0, more, less)
+
+
 def settle(self: Any, work: Any) -> None:
     """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
     losses, shares, kinds, eta = self.members[LOSSES], self.members[SHARES], self.kinds, self.memory[ETA]
     each, lowest, best, total = self.begin(1), work[LOWEST], math.inf, 0.0
     running = self.running() // each
     for kind in range(running):
-        first, least = kind * each, math.inf
-        for i in range(each):  # from 0, or it does not become vector instructions
-            least = min(least, losses[first + i])
+        first = kind * each
+        least = least_of(first, each, losses)
         lowest[kind], best = least, min(best, least)
-        if eta < math.inf:
-            for i in range(each):
-                shares[first + i] = exp(max(LEAST, -eta * (losses[first + i] - least)))
-        else:
-            for i in range(each):
-                shares[first + i] = 1.0 if losses[first + i] == least else 0.0
+        minus(first, each, shares, losses, least)
+    if eta < math.inf:
+        weight_of(0, running * each, shares, shares, eta, LEAST)
+    else:
+        for i in range(running * each):
+            shares[i] = 1.0 if shares[i] == 0.0 else 0.0
     for kind in range(running):
-        first, away, part = kind * each, lowest[kind] - best, 0.0
-        for i in range(each):
-            part += shares[first + i]
+        first, away = kind * each, lowest[kind] - best
+        part = total_of(first, each, shares)
         kinds[kind] = part * (exp(max(LEAST, -eta * away)) if eta < math.inf else 1.0 if away == 0.0 else 0.0)
         total += kinds[kind]
-        part = 1.0 / part
-        for i in range(each):
-            shares[first + i] *= part
+        times(first, each, shares, shares, 1.0 / part)
     for kind in range(running):
         kinds[kind] /= total
 
@@ -156,22 +202,18 @@ def mix_loss(self: Any, scratch: Any) -> Any:
     From the losses and not from the shares, which know nothing of those far behind who take the lead in this round.
     """
     losses, shares, costs, eta = self.members[LOSSES], self.members[SHARES], self.members[COST], self.memory[ETA]
-    many, leading, room, best, lowest, total = self.running(), 0.0, scratch[STEP], math.inf, math.inf, 0.0
-    for i in range(many):
-        best = min(best, losses[i])
-    for i in range(many):
-        room[i] = losses[i] - best + costs[i]
-    for i in range(many):
-        lowest = min(lowest, room[i])
+    many, leading, room = self.running(), 0.0, scratch[STEP]
+    best = least_of(0, many, losses)
+    ahead_of(0, many, room, losses, best, costs)
+    lowest = least_of(0, many, room)
     if not eta < math.inf:
         return lowest
+    minus(0, many, room, room, lowest)
+    weight_of(0, many, room, room, eta, -math.inf)
     for i in range(many):
-        room[i] = exp(-eta * (room[i] - lowest))
-    for i in range(many):
-        total += room[i]
         if losses[i] == best:
             leading = self.kinds[i // self.begin(1)] * shares[i]  # one over Σ e^{−η(loss − best)}
-    return lowest - math.log(total * leading) / eta
+    return lowest - math.log(total_of(0, many, room) * leading) / eta
 
 
 def _experts(cls: type[E]) -> type[E]:
@@ -191,19 +233,11 @@ class Chances(NamedTuple):
 
     def mixed(self: Any, scratch: Any, work: Any) -> Any:
         """The log-odds of the mixture of the predictions in `scratch`; each kind's probabilities into `work`."""
-        p, yes, no, shares = scratch[PREDICTION], scratch[YES], scratch[NO], self.members[SHARES]
+        yes, no, shares, each = scratch[YES], scratch[NO], self.members[SHARES], self.begin(1)
         many, ayes, noes = self.running(), 0.0, 0.0
-        for i in range(many):
-            e = exp(-abs(p[i]))
-            more = 1.0 / (1.0 + e)
-            less = e * more
-            yes[i] = more if p[i] > 0.0 else less
-            no[i] = less if p[i] > 0.0 else more
-        for kind in range(many // self.begin(1)):
-            aye, nay = 0.0, 0.0
-            for i in range(self.begin(kind), self.begin(kind + 1)):
-                aye += shares[i] * yes[i]
-                nay += shares[i] * no[i]
+        chances_of(0, many, yes, no, scratch[PREDICTION])
+        for kind in range(many // each):
+            aye, nay = inner(kind * each, each, shares, yes), inner(kind * each, each, shares, no)
             work[MIXED_YES, kind], work[MIXED_NO, kind] = aye, nay
             ayes += self.kinds[kind] * aye
             noes += self.kinds[kind] * nay
@@ -217,8 +251,7 @@ class Chances(NamedTuple):
             m[HEAVIEST], m[ETA] = weight, 1.0 / weight
             self.settle(work)
             m[GAPS] += max(0.0, cost - self.mix_loss(scratch))
-        for i in range(self.running()):
-            losses[i] += costs[i]
+        plus(0, self.running(), losses, losses, costs)
         self.settle(work)
 
 
@@ -232,11 +265,9 @@ class Means(NamedTuple):
 
     def mixed(self: Any, scratch: Any, work: Any) -> Any:
         """The mean of the predictions in `scratch`; each kind's into `work`."""
-        p, shares, mean = scratch[PREDICTION], self.members[SHARES], 0.0
-        for kind in range(self.running() // self.begin(1)):
-            own = 0.0
-            for i in range(self.begin(kind), self.begin(kind + 1)):
-                own += shares[i] * p[i]
+        p, shares, mean, each = scratch[PREDICTION], self.members[SHARES], 0.0, self.begin(1)
+        for kind in range(self.running() // each):
+            own = inner(kind * each, each, shares, p)
             work[MIXED_YES, kind] = own
             mean += self.kinds[kind] * own
         return mean
@@ -246,8 +277,7 @@ class Means(NamedTuple):
         m[MIXED] += cost
         m[GAPS] += max(0.0, cost - self.mix_loss(scratch))
         m[ETA] = math.log(self.members.shape[1]) / m[GAPS] if m[GAPS] > 0.0 else math.inf
-        for i in range(self.running()):
-            losses[i] += costs[i]
+        plus(0, self.running(), losses, losses, costs)
         self.settle(work)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rue._intrinsics import LANES, aligned_zeros, bits, from_bits
+from rue._intrinsics import LANES, aligned_zeros
 from rue._jit import parameter
+from rue._lanes import bits, from_bits, higher, lanes, lower
 from rue.arithmetic import exp_roughly, log, log_roughly
 from rue.errors import SettingsError
 from rue.learners.base import Learner
@@ -20,7 +21,6 @@ from rue.learners.mixing import (
     MIXED_YES,
     NO,
     PREDICTION,
-    REACH,
     SCRATCH,
     SHARES,
     STEP,
@@ -29,6 +29,7 @@ from rue.learners.mixing import (
     ByMean,
     Pooling,
     open_memory,
+    times,
 )
 from rue.learners.points import T
 from rue.learners.pool import (
@@ -43,6 +44,8 @@ from rue.learners.pool import (
     MATRICES,
     MEAN,
     NARROW,
+    NOTED,
+    NOTES,
     POOL_MEMORY,
     SLOPE,
     SLOPES,
@@ -59,8 +62,6 @@ __all__ = ["Mixture", "Pooled"]
 
 GRID, MATRIX_GRID = (2.0**-8, 2.0**6), (2.0**-5, 2.0**2)
 """The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5."""
-NOTES = 512
-"""The features of a row for which notes are kept; the others are worked out again."""
 RATES = COST + 1
 """The row of `members` that holds the rates."""
 _FIXED = 8 * STATS + 8
@@ -94,10 +95,11 @@ class _Rule:
         raise NotImplementedError
 
     def choose_steps(self, point: Any, members: Any, y: Any) -> None:
-        """How far each member's prediction is to move."""
+        """How far each member's prediction is to move, into `scratch`, where by now rate·⟨f, x⟩ stands."""
         raise NotImplementedError
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
+        ledger.expect(row)
         p = point.dot(row)
         slope, value = self.loss.slope(p, y), self.loss.value(p, y)
         if not math.isfinite(p + weight * value + weight * weight * slope * slope) or not math.isfinite(row.square()):
@@ -116,20 +118,33 @@ class _Rule:
         experts.charge(cost, weight, point.scratch, point.work)
         point.measure(row)
         if pace > 0.0:
-            each, members, rates = len(point.rates), experts.running(), point.members[RATES]
-            reach, step = point.scratch[REACH], point.scratch[STEP]
+            each, members, step = len(point.rates), experts.running(), point.scratch[STEP]
             for kind in range(members // each):
-                by, first = weight * pace * point.work[ALONG, kind], each * kind
-                for i in range(each):
-                    reach[first + i] = by * rates[first + i]
+                times(kind * each, each, step, point.members[RATES], weight * pace * point.work[ALONG, kind])
             self.choose_steps(point, members, y)
             for kind in range(members // each):
-                along, first = point.work[ALONG, kind], each * kind
-                part = 1.0 / along if along > 1e-300 else 0.0
-                for i in range(each):
-                    step[first + i] *= part
+                along = point.work[ALONG, kind]
+                times(kind * each, each, step, step, 1.0 / along if along > 1e-300 else 0.0)
             point.advance(row)
         point.retire_some()
+
+
+@lanes()
+def cost_of(right: Any, weight: Any) -> Any:
+    return -weight * log(right)
+
+
+@lanes()
+def step_of(p: Any, wrong: Any, reach: Any, y: Any) -> Any:
+    """As `Logistic.prox` does it, but in two rounds: to 3e-4 on average, 5 % at worst."""
+    a, z = higher(reach, 1e-200), y * p
+    octaves = from_bits((bits(1.0 + a) >> 52) + 0x4338000000000000) - (6755399441055744.0 + 1022.5)
+    step = lower(a * wrong, higher(-z, 0.0) + 0.34657359027997264 * octaves)
+    for _ in range(2):
+        e = exp_roughly(z + step)
+        short = log_roughly(step * (1.0 + e) / a)
+        step = step * (1.0 - lower(short * (1.0 + e) / (1.0 + e + step * e), 0.9))
+    return -y * step
 
 
 @parameter
@@ -139,9 +154,7 @@ class ChanceRule(_Rule):
     loss: Any
 
     def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
-        costs, right = point.members[COST], point.scratch[YES if y > 0.0 else NO]
-        for i in range(members):
-            costs[i] = -weight * log(right[i])
+        cost_of(0, members, point.members[COST], point.scratch[YES if y > 0.0 else NO], weight)
 
     def see_label(self, m: Any, y: Any, weight: Any) -> Any:
         return 1.0
@@ -153,20 +166,8 @@ class ChanceRule(_Rule):
             point.work[CURVATURE, kind] = weight * yes * no
 
     def choose_steps(self, point: Any, members: Any, y: Any) -> None:
-        """As `Logistic.prox` does it, but all at once, and in two rounds: to 3e-4 on average, 5 % at worst."""
-        p, a, step = point.scratch[PREDICTION], point.scratch[REACH], point.scratch[STEP]
-        wrong = point.scratch[NO if y > 0.0 else YES]
-        for i in range(members):
-            a[i] = max(a[i], 1e-200)
-            octaves = from_bits((bits(1.0 + a[i]) >> 52) + 0x4338000000000000) - (6755399441055744.0 + 1022.5)
-            step[i] = min(a[i] * wrong[i], max(0.0, -y * p[i]) + 0.34657359027997264 * octaves)
-        for _ in range(2):
-            for i in range(members):
-                e = exp_roughly(y * p[i] + step[i])
-                short = log_roughly(step[i] * (1.0 + e) / a[i])
-                step[i] *= 1.0 - min(0.9, short * (1.0 + e) / (1.0 + e + step[i] * e))
-        for i in range(members):
-            step[i] *= -y
+        step, wrong = point.scratch[STEP], point.scratch[NO if y > 0.0 else YES]
+        step_of(0, members, step, point.scratch[PREDICTION], wrong, step, y)
 
 
 @parameter
@@ -226,10 +227,10 @@ class MeanRule(_Rule):
                 work[CURVATURE, kind] = weight * curvature * deviation / gauge
 
     def choose_steps(self, point: Any, members: Any, y: Any) -> None:
-        p, a, step, m = point.scratch[PREDICTION], point.scratch[REACH], point.scratch[STEP], point.memory
+        p, step, m = point.scratch[PREDICTION], point.scratch[STEP], point.memory
         for i in range(members):
             q = m[CENTRE] + m[UNIT] * p[i]
-            step[i] = (q - self.loss.prox(q, y, a[i])) / m[UNIT]
+            step[i] = (q - self.loss.prox(q, y, step[i])) / m[UNIT]
 
 
 @parameter
@@ -285,7 +286,8 @@ class Pooled(Pooling):
             scratch=aligned_zeros((SCRATCH, KINDS * self.rates)),
             work=np.zeros((WORK, KINDS)),
             room=np.zeros((1 + MATRICES, NARROW)),
-            notes=aligned_zeros((NOTES, 4)),
+            notes=aligned_zeros((NOTED, NOTES)),
+            spots=np.zeros(NOTES + 1, dtype=np.int64),
             rates=(0,) * self.rates,
             way=ByChance(0) if chances else ByMean(0),
             exact=isinstance(self.loss, Square),

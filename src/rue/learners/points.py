@@ -45,7 +45,7 @@ MEMORY = 10
 WHOLE = frozenset({"memory", "matrices", "members", "kinds", "seats"})
 WHOLE |= {"lines", "line_sums", "centres", "inverses", "counts"}
 """Fields of points that are no row for each coordinate, but part of the state."""
-ROOM = frozenset({"c", "scratch", "work", "room", "notes", "scores", "chances", "mixed", "along"})
+ROOM = frozenset({"c", "scratch", "work", "room", "notes", "spots", "scores", "chances", "mixed", "along"})
 """Fields that are no state: the centre, and room to work in."""
 
 _0 = np.uint64(0)

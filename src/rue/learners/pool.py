@@ -26,9 +26,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._intrinsics import LANES, collect_lanes, fetch, move_lanes
+from rue._intrinsics import fetch, gather_rows, move_rows
 from rue._jit import values
-from rue.learners.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP
+from rue._lanes import lanes, root
+from rue.learners.matrices import (
+    ALONG,
+    CURVATURE,
+    DIAGONAL,
+    DIRECTION,
+    FIRST,
+    LARGEST,
+    MATRICES,
+    NARROW,
+    NOTED,
+    ROW,
+    SCALED,
+    SLOPE,
+    SQUARES,
+    SUMS,
+    USED,
+    VALUE,
+    VISITS,
+    with_matrices,
+)
+from rue.learners.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP, inner
 from rue.learners.points import T, padded
 
 __all__ = [
@@ -43,6 +64,8 @@ __all__ = [
     "MATRICES",
     "MEAN",
     "NARROW",
+    "NOTED",
+    "NOTES",
     "POOL_MEMORY",
     "SLOPE",
     "SLOPES",
@@ -54,38 +77,50 @@ __all__ = [
     "PoolPoint",
 ]
 
-DIAGONAL, MATRICES, KINDS, NARROW = 4, 2, 6, 64
-BY_VISIT, BY_ROUND = 0.99, (1.0, 0.999)
-"""What is left of the sums of kind 2 after a visit, and of those of kinds 4 and 5 after a round."""
+KINDS = DIAGONAL + MATRICES
+BY_VISIT = 0.99
+"""What is left of the sums of kind 2 after a visit."""
 TINY = 1e-150
 """Smaller features count as 0: their squares are no numbers."""
 HOPELESS, FAR = 0.1, 500.0
 """How far behind a kind must be to be hopeless: so much more than the best loss, and the logarithm of its weight."""
 PATIENCE, LOOK = 2**14, 2**10
 """After how many rounds it is first seen who is hopeless, and after how many more again."""
+NOTES = 1024
+"""How many features of a row are worked on at once."""
+COLUMNS = (0, 2, 3, 1)
+"""Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a line of the cache."""
 NEAR = 0.001
 """A first value smaller than this part of the largest one no longer counts."""
 
-# Columns of `stats`: the largest magnitude of a coordinate's feature, Σx², the number of visits, the first magnitude;
-# then the sums of kinds 0 to 3.
-LARGEST, SQUARES, VISITS, FIRST, SUMS = range(5)
-STATS = SUMS + DIAGONAL
-# Rows of `work` after those of the mixing: ⟨f, x⟩, and at each kind's mixed prediction the slope and the curvature.
-ALONG, SLOPE, CURVATURE = range(LOWEST + 1, LOWEST + 4)
-WORK = LOWEST + 4
-# Rows of `room`.
-ROW, PRODUCT = range(2)
+STATS, WORK = SUMS + DIAGONAL, CURVATURE + 1
 # Places in `memory`: the labels' centre and unit; the range of predictions in that unit, and of the labels the mass,
-# the mean and Σ(y − mean)²; Σslope² of the mean as a prediction; and how many lines of the matrices are in use, −1
-# when their kinds have retired.
-CENTRE, UNIT, LOW, HIGH, HELD, MEAN, SPREAD_OF_LABELS, SLOPES, USED = range(MIXING_MEMORY, MIXING_MEMORY + 9)
-POOL_MEMORY = MIXING_MEMORY + 9
+# the mean and Σ(y − mean)²; Σslope² of the mean as a prediction.
+CENTRE, UNIT, LOW, HIGH, HELD, MEAN, SPREAD_OF_LABELS, SLOPES = range(MIXING_MEMORY, USED)
+POOL_MEMORY = USED + 1
 
 _LINE = np.uint64(16)
 """How many float32 a line of the cache holds."""
 
 
+@lanes()
+def by_root_of(x: Any, visits: Any, squares: Any) -> Any:
+    return x * root((visits + 1.0) / (squares + x * x))
+
+
+@lanes()
+def less_steep(v: Any, total: Any) -> Any:
+    """v/(1 + √total)."""
+    return v / (1.0 + root(total))
+
+
+@lanes()
+def less_curved(v: Any, total: Any) -> Any:
+    return v / (1.0 + total)
+
+
 @values
+@with_matrices
 class PoolPoint(NamedTuple):
     """The state of a mixture."""
 
@@ -107,7 +142,9 @@ class PoolPoint(NamedTuple):
     room: Any
     """The row in lines of the matrices, and its product with each."""
     notes: Any
-    """What one pass over the row leaves for the next: scaled features, then directions; for its first features."""
+    """What one pass over a row leaves for the next, a column a feature; for rows of no more features than columns."""
+    spots: Any
+    """The coordinates of these features, and last how many they are."""
     rates: Any
     """The number of rates as a tuple of that length, so that compiled loops know it."""
     way: Any
@@ -128,152 +165,147 @@ class PoolPoint(NamedTuple):
         self.foretell(row)
         return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch, self.work)
 
-    def foretell(self, row: Any) -> None:
+    def foretell(self: Any, row: Any) -> None:
         """Every member's prediction, in units of the labels, into `scratch`."""
         p, low, high = self.scratch[PREDICTION], self.memory[LOW], self.memory[HIGH]
+        begin, n, room, r = np.int64(0), np.int64(row.many()), self.notes.shape[1], len(self.rates)
         for i in range(p.size):
             p[i] = 0.0
-        width = np.uint64(self.weights.shape[1])
-        for k in range(row.hi - row.lo + row.shift):
-            soon = np.uint64(row.ahead(k))
-            fetch(self.stats, soon * np.uint64(STATS))
-            fetch(self.weights, soon * width)
-            fetch(self.weights, soon * width + _LINE)
-            j, x = row.feature(k)
-            if not abs(x) < TINY:  # so that NaN is seen
-                self.collect(p, k, j, x)
+        while begin < n:
+            begin = self.note(row, begin, n)
+            many = self.spots[room]
+            for kind in range(DIAGONAL):
+                if self.seats[kind] >= 0:
+                    v, at = self.notes[SCALED + kind % 3], self.seats[kind] * r  # kind 3 divides as kind 0 does
+                    gather_rows(p, at, self.weights, self.spots, COLUMNS[kind] * r, v, many, self.rates)
+            if self.memory[USED] > 0.0:
+                self.collect(many)
         for i in range(p.size):
             p[i] = min(high, max(low, p[i]))
 
     def average_dot(self, row: Any) -> Any:
         return self.dot(row)
 
-    def scaled(self, j: Any, x: Any) -> Any:
-        """Feature j divided by its root mean square, its first value, and its largest magnitude, x included.
+    def note(self, row: Any, begin: Any, end: Any) -> Any:
+        """Note as many of a row's features as there is room for, zeros left out, and where to go on.
 
-        The last two only for kinds that run.
+        Divided by root mean square, first value and largest magnitude, x included; the last two for kinds that run.
         """
-        stats, magnitude = self.stats, abs(x)
-        first, largest, by_first, by_largest = stats[j, FIRST], max(stats[j, LARGEST], magnitude), 0.0, 0.0
-        if self.seats[1] >= 0:
-            by_first = x / max(first if first > 0.0 else magnitude, largest * NEAR)
-        if self.seats[2] >= 0:
-            by_largest = x / largest
-        return x * math.sqrt((stats[j, VISITS] + 1.0) / (stats[j, SQUARES] + x * x)), by_first, by_largest
-
-    def in_matrices(self, j: Any, x: Any, by_root: Any) -> Any:
-        """Feature j as kinds 4 and 5 see it."""
-        if not self.exact:
-            return by_root
-        return x / self.stats[j, FIRST] if self.stats[j, FIRST] > 0.0 else x / abs(x)
-
-    def collect(self, p: Any, k: Any, j: Any, x: Any) -> None:
-        """Add feature j, the k-th of its row, to every member's prediction."""
-        by_root, by_first, by_largest = self.scaled(j, x)
-        if k < self.notes.shape[0]:
-            self.notes[k, 0], self.notes[k, 1], self.notes[k, 2] = by_root, by_first, by_largest
-        self.add_kind(p, 0, j, by_root)
-        self.add_kind(p, 1, j, by_first)
-        self.add_kind(p, 2, j, by_largest)
-        self.add_kind(p, 3, j, by_root)
-        if self.memory[USED] > 0.0 and self.slots[j] > 0:
-            v, line = self.in_matrices(j, x, by_root), self.matrices[:, self.slots[j] - 1]
-            for which in range(MATRICES):
-                at = self.seats[DIAGONAL + which] * len(self.rates)
-                for i in range(len(self.rates) if at >= 0 else 0):
-                    p[at + i] += line[which, i] * v
-
-    def add_kind(self, p: Any, kind: Any, j: Any, v: Any) -> None:
-        """Add feature j, divided as kind 0, 1, 2 or 3 divides it, to its members' predictions."""
-        r, seat = len(self.rates), self.seats[kind]
-        if seat >= 0:
-            for i in range(0, r, LANES):
-                collect_lanes(p, seat * r + i, self.weights, np.int64(j) * (4 * r) + kind * r + i, v)
-
-    def move_kind(self, kind: Any, j: Any, f: Any) -> None:
-        """Move the weights that the members of a kind have at feature j, where their direction is f."""
-        r, seat = len(self.rates), self.seats[kind]
-        if seat >= 0:
-            for i in range(0, r, LANES):
-                move_lanes(self.weights, np.int64(j) * (4 * r) + kind * r + i, self.scratch[STEP], seat * r + i, f)
+        notes, spots, stats, many = self.notes, self.spots, self.stats, 0
+        visits, squares, wide = notes[DIRECTION], notes[DIRECTION + 1], np.uint64(self.weights.shape[1])
+        first, largest = self.seats[1] >= 0, self.seats[2] >= 0
+        k, room = begin, notes.shape[1]
+        while k < end and many < room:
+            soon = np.uint64(row.ahead(np.uint64(k)))
+            fetch(stats, soon * np.uint64(STATS))
+            fetch(self.weights, soon * wide)
+            if first or largest:
+                fetch(self.weights, soon * wide + _LINE)
+            j, x = row.feature(np.uint64(k))
+            if not abs(x) < TINY:  # so that NaN is seen
+                spots[many], notes[VALUE, many] = j, x
+                visits[many], squares[many] = stats[j, VISITS], stats[j, SQUARES]
+                most = max(stats[j, LARGEST], abs(x))
+                if first:
+                    was = stats[j, FIRST] if stats[j, FIRST] > 0.0 else abs(x)
+                    notes[SCALED + 1, many] = x / max(was, most * NEAR)
+                if largest:
+                    notes[SCALED + 2, many] = x / most
+                many += 1
+            k += 1
+        by_root_of(0, many, notes[SCALED], notes[VALUE], visits, squares)
+        spots[room] = many
+        return k
 
     # Learning: `measure` a row, then `advance` along the directions by the steps that stand in `scratch`.
 
-    def measure(self, row: Any) -> None:
+    def measure(self: Any, row: Any) -> None:
         """Enter a row into the sums, with the slopes and curvatures in `work`, and find ⟨f, x⟩ of every kind."""
+        begin, n, room = np.int64(0), np.int64(row.many()), self.notes.shape[1]
         for kind in range(KINDS):
             self.work[ALONG, kind] = 0.0
         for i in range(int(max(0.0, self.memory[USED]))):
             self.room[ROW, i] = 0.0
-        for k in range(row.hi - row.lo + row.shift):
-            j, x = row.feature(k)
-            if not abs(x) < TINY:
-                self.enter(k, j, x)
+        while begin < n:
+            begin = n if n <= room else self.note(row, begin, n)
+            many = self.spots[room]
+            self.enter(many)
+            self.adapt(0, many, 1.0)
+            self.adapt(1, many, 1.0)
+            self.adapt(2, many, BY_VISIT)
+            self.bend(many)
         for which in range(MATRICES):
             if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
                 self.multiply(which)
 
-    def enter(self, k: Any, j: Any, x: Any) -> None:
-        """Feature j's part of `measure`."""
-        stats, work, noted = self.stats, self.work, k < self.notes.shape[0]
-        if noted:
-            by_root, by_first, by_largest = self.notes[k, 0], self.notes[k, 1], self.notes[k, 2]
-        else:
-            by_root, by_first, by_largest = self.scaled(j, x)
-        if self.memory[USED] >= 0.0:
-            self.place(j, self.in_matrices(j, x, by_root))
-        if stats[j, FIRST] == 0.0:
-            stats[j, FIRST] = abs(x)
-        stats[j, LARGEST] = max(stats[j, LARGEST], abs(x))
-        stats[j, SQUARES] += x * x
-        stats[j, VISITS] += 1.0
-        a, b = self.adaptive(0, j, by_root, 1.0), self.adaptive(1, j, by_first, 1.0)
-        c, e, seat = self.adaptive(2, j, by_largest, BY_VISIT), 0.0, self.seats[3]
+    def enter(self: Any, many: Any) -> None:
+        """Enter the features that are noted into the statistics, and for the matrices into `room`."""
+        stats, values, by_root = self.stats, self.notes[VALUE], self.notes[SCALED]
+        for k in range(many):
+            j, x = self.spots[k], values[k]
+            if self.memory[USED] >= 0.0:
+                self.place(j, self.in_matrices(j, x, by_root[k]))
+            if stats[j, FIRST] == 0.0:
+                stats[j, FIRST] = abs(x)
+            stats[j, LARGEST] = max(stats[j, LARGEST], abs(x))
+            stats[j, SQUARES] += x * x
+            stats[j, VISITS] += 1.0
+
+    def adapt(self, kind: Any, many: Any, left: Any) -> None:
+        """The directions of kind 0, 1 or 2, whose sums are multiplied by `left` before g²v² is added; their ⟨f, x⟩."""
+        seat, v, f, stats = self.seats[kind], self.notes[SCALED + kind], self.notes[DIRECTION + kind], self.stats
         if seat >= 0:
-            stats[j, SUMS + 3] += work[CURVATURE, seat] * by_root * by_root
-            e = by_root / (1.0 + stats[j, SUMS + 3])
-            work[ALONG, seat] += e * by_root
-        if noted:
-            self.notes[k, 0], self.notes[k, 1], self.notes[k, 2], self.notes[k, 3] = a, b, c, e
+            slope = self.work[SLOPE, seat]
+            for k in range(many):
+                j, g = self.spots[k], slope * v[k]
+                f[k] = left * stats[j, SUMS + kind] + g * g
+                stats[j, SUMS + kind] = f[k]
+            less_steep(0, many, f, v, f)
+            self.work[ALONG, seat] += inner(0, many, f, v)
 
-    def adaptive(self, kind: Any, j: Any, v: Any, left: Any) -> Any:
-        """f_j of kind 0, 1 or 2, whose sum at j is multiplied by `left` before g²v² is added."""
-        seat = self.seats[kind]
-        if seat < 0:
-            return 0.0
-        g = self.work[SLOPE, seat] * v
-        total = left * self.stats[j, SUMS + kind] + g * g
-        f = v / (1.0 + math.sqrt(total))
-        self.stats[j, SUMS + kind] = total
-        self.work[ALONG, seat] += f * v
-        return f
+    def bend(self, many: Any) -> None:
+        """The same for kind 3, whose sums grow by hv²."""
+        seat, v, f, stats = self.seats[3], self.notes[SCALED], self.notes[DIRECTION + 3], self.stats
+        if seat >= 0:
+            curvature = self.work[CURVATURE, seat]
+            for k in range(many):
+                j = self.spots[k]
+                f[k] = stats[j, SUMS + 3] + curvature * v[k] * v[k]
+                stats[j, SUMS + 3] = f[k]
+            less_curved(0, many, f, v, f)
+            self.work[ALONG, seat] += inner(0, many, f, v)
 
-    def advance(self, row: Any) -> None:
+    def advance(self: Any, row: Any) -> None:
         """Every member takes its step."""
-        for k in range(row.hi - row.lo + row.shift):
-            j, x = row.feature(k)
-            if not abs(x) < TINY:
-                self.shift(k, j, x)
+        begin, n, room, r = np.int64(0), np.int64(row.many()), self.notes.shape[1], len(self.rates)
+        while begin < n:
+            begin = n if n <= room else self.look_up(row, begin, n)
+            many = self.spots[room]
+            for kind in range(DIAGONAL):
+                if self.seats[kind] >= 0:
+                    f, at, column = self.notes[DIRECTION + kind], self.seats[kind] * r, COLUMNS[kind] * r
+                    move_rows(self.weights, self.spots, column, self.scratch[STEP], at, f, many, self.rates)
         for which in range(MATRICES):
             if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
                 self.turn(which)
 
-    def shift(self, k: Any, j: Any, x: Any) -> None:
-        """Feature j's part of `advance`; its statistics have x in them already."""
-        stats = self.stats
-        if k < self.notes.shape[0]:
-            a, b, c, e = self.notes[k, 0], self.notes[k, 1], self.notes[k, 2], self.notes[k, 3]
-        else:
-            by_root = x * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
-            by_first = x / max(stats[j, FIRST], stats[j, LARGEST] * NEAR)
-            a = by_root / (1.0 + math.sqrt(stats[j, SUMS]))
-            b = by_first / (1.0 + math.sqrt(stats[j, SUMS + 1]))
-            c = x / stats[j, LARGEST] / (1.0 + math.sqrt(stats[j, SUMS + 2]))
-            e = by_root / (1.0 + stats[j, SUMS + 3])
-        self.move_kind(0, j, a)
-        self.move_kind(1, j, b)
-        self.move_kind(2, j, c)
-        self.move_kind(3, j, e)
+    def look_up(self, row: Any, begin: Any, end: Any) -> Any:
+        """Note the directions of as many features, whose statistics have the row in them by now; where to go on."""
+        stats, notes, many, k, room = self.stats, self.notes, 0, begin, self.notes.shape[1]
+        while k < end and many < room:
+            j, x = row.feature(np.uint64(k))
+            if not abs(x) < TINY:
+                by_root = x * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
+                by_first = x / max(stats[j, FIRST], stats[j, LARGEST] * NEAR)
+                self.spots[many] = j
+                notes[DIRECTION, many] = by_root / (1.0 + math.sqrt(stats[j, SUMS]))
+                notes[DIRECTION + 1, many] = by_first / (1.0 + math.sqrt(stats[j, SUMS + 1]))
+                notes[DIRECTION + 2, many] = x / stats[j, LARGEST] / (1.0 + math.sqrt(stats[j, SUMS + 2]))
+                notes[DIRECTION + 3, many] = by_root / (1.0 + stats[j, SUMS + 3])
+                many += 1
+            k += 1
+        self.spots[room] = many
+        return k
 
     def retire_some(self) -> None:
         """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
@@ -302,62 +334,6 @@ class PoolPoint(NamedTuple):
                         seats[other] = place
                 seats[kind] = -1 - last
 
-    # Kinds 4 and 5.
-
-    def place(self, j: Any, v: Any) -> None:
-        """Write feature j into its line of `room`; a new one takes the next line, and if there is none they retire."""
-        used = int(self.memory[USED])
-        if self.slots[j] == 0:
-            if used == NARROW:
-                self.memory[USED] = -1.0
-                return
-            self.slots[j] = used + 1
-            self.memory[USED] = used + 1.0
-            for which in range(MATRICES):
-                self.matrices[which, used, len(self.rates) + used] = 1.0
-        self.room[ROW, self.slots[j] - 1] = v
-
-    def multiply(self, which: Any) -> None:
-        """Inverse · row, and ⟨f, x⟩ = ⟨row, inverse · row⟩/forgetting."""
-        used, row, product, r = int(self.memory[USED]), self.room[ROW], self.room[PRODUCT + which], len(self.rates)
-        for i in range(used):
-            product[i] = 0.0
-        for k in range(used):
-            v, line = row[k], self.matrices[which, k, r:]
-            if v != 0.0:
-                for i in range(used):
-                    product[i] += line[i] * v
-        along = 0.0
-        for i in range(used):
-            along += row[i] * product[i]
-        if not 0.0 <= along < math.inf:  # rounding has spoilt it: begin again
-            along = 0.0
-            for i in range(used):
-                for k in range(used):
-                    self.matrices[which, i, r + k] = 1.0 if i == k else 0.0
-                product[i] = row[i]
-                along += row[i] * row[i]
-        self.work[ALONG, self.seats[DIAGONAL + which]] = along / BY_ROUND[which]
-
-    def turn(self, which: Any) -> None:
-        """The members step along inverse · row, and the inverse takes the row in."""
-        used, f, r = int(self.memory[USED]), self.room[PRODUCT + which], len(self.rates)
-        left, seat = BY_ROUND[which], self.seats[DIAGONAL + which]
-        h = self.work[CURVATURE, seat]
-        factor = h / (left + h * self.work[ALONG, seat] * left)
-        largest, grow, step = 0.0, 1.0 / left, self.scratch[STEP, seat * r :]
-        for i in range(used):
-            line, inverse, by = self.matrices[which, i], self.matrices[which, i, r:], factor * f[i]
-            for k in range(used):
-                inverse[k] = (inverse[k] - by * f[k]) * grow
-            for k in range(r):
-                line[k] -= step[k] * f[i] * grow
-            largest = max(largest, inverse[i])
-        if largest > 10.0:  # forgetting makes it grow where nothing comes in
-            for i in range(used):
-                for k in range(used):
-                    self.matrices[which, i, r + k] *= 10.0 / largest
-
     # Reading.
 
     def scales(self) -> Any:
@@ -366,21 +342,20 @@ class PoolPoint(NamedTuple):
 
     def current(self, domain: Any) -> Any:
         """The posterior mean of the members' weights, of features as the data has them."""
-        stats, r = self.stats, len(self.rates)
-        seen = stats[:, VISITS] > 0.0
-        scales = np.ones((3, stats.shape[0]))
-        scales[0, seen] = np.sqrt(stats[seen, SQUARES] / stats[seen, VISITS])
-        scales[1, seen] = np.maximum(stats[seen, FIRST], stats[seen, LARGEST] * NEAR)
-        scales[2, seen] = stats[seen, LARGEST]
-        point = np.zeros(stats.shape[0])
-        for kind, scale in enumerate((scales[0], scales[1], scales[2], scales[0])):
-            point += self.weights[:, kind * r : (kind + 1) * r] @ self._share(kind) / scale
-        lines = np.flatnonzero(self.slots)
-        if self.memory[USED] > 0.0 and lines.size:
-            scale = stats[lines, FIRST] if self.exact else scales[0, lines]
-            for which in range(2):
-                found = self.matrices[which, self.slots[lines] - 1, :r]
-                point[lines] += found @ self._share(DIAGONAL + which) / scale
+        r, seen, point = len(self.rates), np.flatnonzero(self.stats[:, VISITS]), np.zeros(self.stats.shape[0])
+        stats = self.stats[seen]
+        by_root = np.sqrt(stats[:, SQUARES] / stats[:, VISITS])
+        by_first = np.maximum(stats[:, FIRST], stats[:, LARGEST] * NEAR)
+        for kind, scale in enumerate((by_root, by_first, stats[:, LARGEST], by_root)):
+            if self.seats[kind] >= 0:
+                own = self.weights[seen, COLUMNS[kind] * r : (COLUMNS[kind] + 1) * r]
+                point[seen] += own @ self._share(kind) / scale
+        lines = self.slots[seen] > 0
+        if self.memory[USED] > 0.0 and lines.any():
+            scale = stats[lines, FIRST] if self.exact else by_root[lines]
+            for which in range(MATRICES):
+                found = self.matrices[which, self.slots[seen[lines]] - 1, :r]
+                point[seen[lines]] += found @ self._share(DIAGONAL + which) / scale
         point *= self.memory[UNIT]
         point[0] += self.memory[CENTRE]  # which is 0 without an intercept
         return point

@@ -194,7 +194,7 @@ class Course:
         losses, weights = np.array(self.losses), np.array(self.weights)
         if len(self.loss) != looks or losses.shape != (looks, many) or weights.shape != (looks, many):
             return False
-        rising = all(a < b for a, b in itertools.pairwise([0, *self.t, learner.t + 1]))
+        rising = all(a < b for a, b in itertools.pairwise([-1, *self.t, learner.t + 1]))
         shared = bool((weights >= 0.0).all()) and bool(np.allclose(weights.sum(axis=1), 1.0, rtol=0.0, atol=1e-6))
         known = (
             bool(np.isfinite(self.loss).all()) and not np.isinf(losses).any() and not np.isnan(losses).all(axis=1).any()

@@ -21,12 +21,12 @@ __all__ = ["RATES", "Pool", "best_mixture", "filled_up", "open_pool", "watch"]
 RATES = (0.05, 0.1, 0.2, 0.4, 0.8, math.sqrt(2.0))
 """What the step of A8 is multiplied by, one witness each: which one certifies best depends on the stream."""
 
-FEW = (0.05, 0.2)
-"""Those that certify nearly as well: the bounds fell by 1 % of the loss on six streams, at worst by 9 %."""
+MIDDLE, FEW = (0.1,), (0.05, 0.2)
+"""Those that certify nearly as well: two for the largest radius, where the bounds differ most, one for each other."""
 
 LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
 GIVEN, TAKEN = range(2)
-_0, _LINE = np.uint64(0), np.uint64(8)
+_0, _LINE, _FURTHER = np.uint64(0), np.uint64(8), np.uint64(40)
 
 
 @values
@@ -67,11 +67,14 @@ class Pool(NamedTuple):
         if row.shift > _0:
             square += self.gather(_0, 1.0)
         for k in range(row.lo, row.hi):
-            soon = row.ahead(k - row.lo)
-            if soon < self.lines.size:
+            fetch(self.lines, row.ahead(k - row.lo + _FURTHER))
+            soon = np.uint64(row.ahead(k - row.lo))
+            if soon < np.uint64(self.lines.size):
                 place = self.lines[soon] * np.uint64(2 * width)
+                fetch(self.largest, self.lines[soon])
                 fetch(self.table, place)
-                fetch(self.table, place + _LINE)
+                if width > LANES:
+                    fetch(self.table, place + _LINE)
             square += self.gather(row.place(k), row.at(k))
         moving = False
         for i in range(K):
@@ -206,9 +209,12 @@ def _claim(lines: Any, indices: Any, shift: Any, places: Any, count: Any) -> Any
         lines[_0] = count + 1
         places[count] = 0
         count += 1
+    size = np.uint64(lines.size)
     for k in range(indices.size):
+        if k + 64 < indices.size:
+            fetch(lines, indices[k + 64] + shift)
         j = indices[k] + shift
-        if j < lines.size and lines[j] == 0:
+        if j < size and lines[j] == 0:
             lines[j] = count + 1
             places[count] = j
             count += 1
@@ -225,7 +231,7 @@ def _longer(array: Any, size: int) -> Any:
 def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
     """A witness for each radius and rate; `scaled` if features are to be divided by their largest magnitude.
 
-    With `quick` several radii have `FEW` rates each.
+    With `quick` the largest of several radii has two rates, the others one: for three, a line of the cache.
     """
     try:
         wanted = np.atleast_1d(np.asarray(radii, dtype=np.float64))
@@ -238,8 +244,12 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
         or not (np.isfinite(wanted).all() and (wanted > 0.0).all())
     ):
         raise SettingsError(f"witnesses: give one radius or several, all positive and finite, not {radii!r}.")
-    rates = FEW if quick and wanted.size > 1 else RATES
-    pairs = [(radius, rate) for radius in wanted.tolist() for rate in rates]
+    most, quick = float(wanted.max()), quick and wanted.size > 1
+    pairs = [
+        (radius, rate)
+        for radius in wanted.tolist()
+        for rate in (RATES if not quick else FEW if radius == most else MIDDLE)
+    ]
     state = np.zeros((5, len(pairs)))
     state[SCALE] = 1.0
     radii, of_radii = np.array(pairs).T.copy()
@@ -303,7 +313,7 @@ def best_mixture(constants: Any, inner: Any, radius: float) -> float:
             return rest * c + step * constants - radius * np.sqrt(np.maximum(0.0, norm))
 
         low, high = np.zeros(constants.size), np.ones(constants.size)
-        for _ in range(50):
+        for _ in range(30):
             a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
             worse = value(a) < value(b)
             low, high = np.where(worse, a, low), np.where(worse, high, b)

@@ -1,5 +1,18 @@
-"""One module a command; importing this registers them all."""
+"""One module a command; `register` imports them, and each enters itself."""
 
-from rue.cli.commands import audit, certify, inspect, learn, play, predict, race, theorems, weights
+from __future__ import annotations
 
-__all__ = ["audit", "certify", "inspect", "learn", "play", "predict", "race", "theorems", "weights"]
+import importlib
+
+from rue.cli.app import app
+
+__all__ = ["NAMES", "register"]
+
+NAMES = ("audit", "certify", "inspect", "learn", "play", "predict", "race", "theorems", "weights")
+
+
+def register(asked: str = "") -> None:
+    """Enter the command that is asked for, or all of them where that is none: to make one takes 5 ms and more."""
+    for name in (asked,) if asked in NAMES else NAMES:
+        importlib.import_module(f"rue.cli.commands.{name}")
+    app.registered_commands.sort(key=lambda command: NAMES.index(command.callback.__name__))  # type: ignore[union-attr]
