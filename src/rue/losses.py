@@ -213,7 +213,7 @@ class Logistic(MarginLoss):
     def prox(self, p: float, y: float, a: float) -> float:
         """d = a/(1 + e^{z + d}) by Newton's method on its logarithm, which comes near from wherever it starts."""
         z, a = y * p, max(a, 1e-200)
-        d = min(a / (1.0 + exp(z)), max(0.0, -z) + 0.5 * log(1.0 + a))
+        d: float = min(a / (1.0 + exp(z)), max(0.0, -z) + 0.5 * log(1.0 + a))
         for _ in range(6):
             e = exp(z + d)
             d *= 1.0 - min(0.9, log(d * (1.0 + e) / a) / (1.0 + d * (e / (1.0 + e))))
