@@ -7,6 +7,7 @@ import time
 from typing import TextIO
 
 from rue import ledger as accounts
+from rue.cli.folding import cut
 from rue.passes import Pass
 from rue.report import certified
 
@@ -33,7 +34,7 @@ class Progress:
             return
         if self.live:
             if (now := time.monotonic()) >= self.due:
-                print(f"\r\x1b[K{self._now(going, share)}", end="", file=self.to, flush=True)
+                print(f"\r\x1b[K{cut(self._now(going, share), self.to)}", end="", file=self.to, flush=True)
                 after = time.monotonic()
                 self.due = after + max(0.1, 50.0 * (after - now))  # a certificate may take a while
         elif going.examples >= self.next:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rue.cli.app import app
+from rue.cli.folding import say
 from rue.inspection import describe
 from rue.model_file import load_model
 
@@ -22,5 +23,5 @@ def inspect(
 
     `rue inspect clicks.rue`
     """
-    typer.echo(describe(load_model(model), most))
+    say(describe(load_model(model), most))
     return 0
