@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rue import ledger as accounts
-from rue.explaining import weights_of
+from rue.explaining import features_in_use, weights_of
 from rue.learners.standing import standing
 from rue.learning import certificate_of
 from rue.model_file import Model
@@ -36,9 +34,7 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
     """
     learner, labels = model.learner, model.labels
     lines = [repr(learner), learner.explain()]
-    used = learner.weights != 0.0
-    in_use = int(np.count_nonzero(used if used.ndim == 1 else used.any(axis=1))) if learner.t else 0
-    lines.append(f"{learner.t:,} examples learnt, {learner.d:,} features, {in_use:,} with a weight")
+    lines.append(f"{learner.t:,} examples learnt, {learner.d:,} features, {features_in_use(learner):,} with a weight")
     if labels is not None and labels.task == "classify":
         lines.append(f"predictions above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}")
     if labels is not None and labels.task == "multiclass":
