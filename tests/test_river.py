@@ -52,6 +52,14 @@ def test_every_check_of_river(model):
     assert wanted <= has or river.__version__ < "0.25"
 
 
+def test_memory_is_the_models_own_and_not_the_compilers():
+    model = RueClassifier()
+    X, y = table()
+    model.learn_many(X, y)
+    assert 200 * 4 < model._raw_memory_usage < 100_000
+    assert model._memory_usage.endswith("KiB")
+
+
 CASES = [(RueClassifier, 2), (RueClassifier, 3), (RueRegressor, 0)]
 
 
