@@ -208,6 +208,7 @@ def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
         lines.append(_row("classes", _told(said["labels"])))
     scale = said["risk"] / said["loss_total"] if said["loss_total"] else 0.0
     constant, again = (said[key] * scale for key in ("best_constant", "no_change"))
+    constant = constant if constant > 1e-15 else 0.0  # of one class alone: it is never reached
     beside = f"best constant {constant:.6g}, saying the last label again {again:.6g}"
     lines.append(_row("risk", f"{said['risk']:.6g}, the mean loss before each update ({beside})"))
     if said["mistakes"] is not None:

@@ -27,6 +27,7 @@ class Progress:
         self.next, self.due = 1, 0.0
         self.before = (0.0, 0.0)
         self.headed = False
+        self.told = 0
 
     def update(self, going: Pass, share: float | None) -> None:
         """After a block; `share` is how much of the data has been read, if that is known."""
@@ -41,6 +42,12 @@ class Progress:
             while self.next <= going.examples:
                 self.next *= 2
             self._row(going)
+
+    def tell(self, sentences: list[str]) -> None:
+        """Say what has not been said yet."""
+        for sentence in () if self.quiet else sentences[self.told :]:
+            print(f"note: {sentence}", file=self.to, flush=True)
+        self.told = len(sentences)
 
     def done(self, going: Pass) -> None:
         """The last row."""

@@ -68,7 +68,7 @@ class _Named:
 
     @property
     def _raw_memory_usage(self) -> int:
-        """The bytes of the model: River counts all that it can reach, by way of the compiled code the whole compiler."""
+        """The bytes of the model: River counts all it can reach, by way of compiled code the whole compiler."""
         return len(pickle.dumps(self))
 
     def _run(self, X: Any, y: Any, weights: Any) -> None:
