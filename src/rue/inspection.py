@@ -44,7 +44,9 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
         lines.append("stopped before the end of its data: it can be resumed there")
     if (members := standing(learner)) is not None and learner.t:
         lines += _section("members", str(members).split("\n"))
-    lines += _section("largest weights", [f"{weight:>12.6g}  {name}" for name, weight in largest_weights(model, most)])
+    lines += _section(
+        "largest weights", [f"{weight:>12.6g}  {_shown(name)}" for name, weight in largest_weights(model, most)]
+    )
     if learner.loss.task == "multiclass":
         lines += _section("certificate", [f"{NO_CERTIFICATE}."])
     elif model.evidence is not None and model.evidence.ledger.sums[accounts.EXAMPLES] > 0.0:
@@ -56,6 +58,11 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
 
 def _section(title: str, lines: list[str]) -> list[str]:
     return ["", title, *(f"  {line}" for line in lines)] if lines else []
+
+
+def _shown(name: str) -> str:
+    """A name on one line."""
+    return name if name.isprintable() else repr(name)
 
 
 def _told(event: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rue.streams.encoding import shortened
 
@@ -16,7 +16,7 @@ _DRESSED = re.compile(r"[$€£¥]? ?[-+]?(?:\d+|\d{1,3}(?:[.,'’]\d{3})+)(?:[.
 _DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)(?: .*)?")
 
 
-def doubts(values: dict[str, Sequence[str]], stray: Callable[[str], str]) -> Iterable[tuple[str, str]]:
+def doubts(values: Mapping[str, Sequence[str]], stray: Callable[[str], str]) -> Iterable[tuple[str, str]]:
     """A sentence about each doubtful column, by its name.
 
     `values` are some of each column of words, without those that are missing; `stray` finds the reason why a column of
