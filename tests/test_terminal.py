@@ -102,16 +102,17 @@ def test_whom_a_race_waits_for_is_said_once():
 
     racing, said = types.SimpleNamespace(lanes=[]), []
     waiting = Waiting(racing, said.append)
-    waiting.look(60.0)
-    racing.lanes = [lane("mixture", 1.0), lane("sklearn", 8.0, own=False), lane("river", 2.0, own=False)]
-    waiting.look(2.0)
+    waiting.look()
+    racing.lanes = [lane("mixture", 1.0), lane("sklearn", 1.5, own=False), lane("river", 0.1, own=False)]
+    waiting.look()
     assert not said
-    waiting.look(12.0)
-    waiting.look(13.0)
-    assert said == ["waiting for sklearn, which has taken 8 of 12 s so far; --learners mixture,river leaves it out."]
+    racing.lanes = [lane("mixture", 1.0), lane("sklearn", 8.0, own=False), lane("river", 2.0, own=False)]
+    waiting.look()
+    waiting.look()
+    assert said == ["waiting for sklearn: 8.0 s so far, all others 3.0 s; --learners mixture,river leaves it out."]
     racing.lanes[2].runner.seconds = 80.0
-    waiting.look(90.0)
+    waiting.look()
     assert said[1].startswith("waiting for river")
-    racing.lanes = [lane("mixture", 3.0), lane("ogd", 1.0)]
-    waiting.look(90.0)
-    assert len(said) == 2  # the file is what takes long
+    racing.lanes = [lane("mixture", 30.0), lane("ogd", 1.0), lane("vw", 3.0, own=False)]
+    waiting.look()
+    assert len(said) == 2  # the stream is what takes long
