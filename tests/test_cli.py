@@ -298,6 +298,11 @@ def test_a_newcomers_table(tmp_path, monkeypatch, inside):
     assert "größe=" in shown
     assert "colour=red" in shown
     assert inside("predict", "mödel.rue", "größe 1.csv", "--as", "label").out.split()[:3] == ["prediction", "yes", "no"]
+    Path("lines.csv").write_text('note,clicked\n"two\nlines",yes\nother,no\n')
+    inside("learn", "lines.csv", "--target", "clicked", "--model", "l.rue", "-q")
+    assert "'note=two\\nlines'" in inside("inspect", "l.rue").out
+    Path("one.csv").write_text("note,clicked\nother,no\n")
+    assert inside("predict", "l.rue", "one.csv").err.startswith("1 labelled example: mean loss")
     Path("t.svm").write_text("1 1:1\n0 2:1\n")
     assert "−1 is 0, +1 is 1" in inside("learn", "t.svm", "--model", "s.rue", "-q").out
     assert inside("predict", "s.rue", "t.svm", "--as", "label").out.split() == ["prediction", "1", "0"]

@@ -269,6 +269,13 @@ def test_the_command(tmp_path):
     assert (tmp_path / "p.svg").stat().st_size > 1000
 
 
+def test_a_file_may_race_with_its_target_by_name(tmp_path):
+    (tmp_path / "t.csv").write_text("a,bought\n" + "1.5,yes\n0.5,no\n" * 20)
+    found = rue.race(tmp_path / "t.csv", "bought", learners=["ogd"])
+    assert found.examples == 40
+    assert found["ogd"].loss == rue.learn(tmp_path / "t.csv", "bought", learner=rue.OGD("logistic")).loss
+
+
 def test_the_command_refuses_nonsense(tmp_path):
     write_svm(tmp_path / "s.svm", rows=40)
     wrong = run("race", tmp_path / "s.svm", "--learners", "mixture,vv", "-q", ok=2)

@@ -223,7 +223,7 @@ def test_classes_as_numbers():
         ((np.eye(2), [0, 1]), {"drop": ["a"]}, "X is ndarray"),
         ((frame(rows=5), ["no"] * 4), {}, "5 rows at least, but y or weights have 4"),
         ((frame(rows=5), ["no"] * 6), {}, "5 rows, but y or weights have 6"),
-        ((frame(rows=5)["size"], "size"), {}, "cannot be read as an Arrow table"),
+        ((frame(rows=5)["size"], "size"), {}, "cannot be read as an Arrow table|X is Series"),
         (([frame(rows=5), "t.csv"], "bought"), {}, "not both"),
     ],
 )

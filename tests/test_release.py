@@ -1,12 +1,15 @@
 """What is handed out: wheel and sdist, types for a user's own script, the files that stand beside the code."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
 from email.parser import Parser
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,7 @@ import rue
 from conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYTHONS = sorted(line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line))
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +72,55 @@ def test_the_versions_agree():
 def test_numba_has_every_python_that_is_declared():
     from importlib.metadata import metadata
 
-    ours = {line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)}
     theirs = {line.rsplit(" ", 1)[1] for line in metadata("numba").get_all("Classifier") if ":: 3." in line}
-    assert ours == {"3.11", "3.12", "3.13"}
-    assert ours <= theirs
+    assert PYTHONS == ["3.11", "3.12", "3.13"]
+    assert set(PYTHONS) <= theirs
+
+
+def find_python(version):
+    """A Python of this version: on the path, or kept by pyenv."""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for path in (shutil.which(f"python{version}"), *sorted(kept.glob(f"{version}.*/bin/python"))):
+        asked = [path, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
+        if path and subprocess.run(asked, capture_output=True, text=True).stdout.strip() == version:
+            return path
+    return None
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """What the journey says in the Python that runs the tests."""
+    return travel([sys.executable], tmp_path_factory.mktemp("here"))
+
+
+def travel(python, folder):
+    done = subprocess.run([*python, ROOT / "tests/journey.py"], cwd=folder, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture
+def briefly(tmp_path):
+    """A folder that is gone after the test: an environment takes more than half a gigabyte."""
+    yield tmp_path
+    shutil.rmtree(tmp_path)
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_wheel_says_the_same_in_every_declared_python(version, built, here, briefly):
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        pytest.skip("this Python runs all the tests")
+    if (python := find_python(version)) is None:
+        pytest.skip(f"there is no Python {version} on this machine")
+    subprocess.run([python, "-m", "venv", "--without-pip", briefly / "venv"], check=True)
+    inside = briefly / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", inside, "install", "--quiet", "--no-compile"]
+    done = subprocess.run([*pip, *built.glob("*.whl")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    asked = [inside, "-I", "-c", "import rue; print(rue.__file__)"]
+    where = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert where.startswith(str(briefly))
+    assert travel([inside, "-I"], briefly) == here
 
 
 SCRIPT = """

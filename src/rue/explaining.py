@@ -24,7 +24,7 @@ from rue.streams import Block, read_like
 from rue.streams.base import is_readable
 from rue.streams.labels import plain
 
-__all__ = ["Explanation", "Part", "Weights", "explain", "weights_of"]
+__all__ = ["Explanation", "Part", "Weights", "explain", "features_in_use", "weights_of"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -224,6 +224,12 @@ def _model(what: Any) -> Model:
 
 def _point(learner: Learner) -> Any:
     return learner.average if learner.algorithm.averaging else learner.point
+
+
+def features_in_use(learner: Learner) -> int:
+    """How many features have a weight other than 0 in a model: those that `weights_of` lists."""
+    used = (_point(learner)[int(learner.intercept) :] != 0.0) if learner.t else np.zeros(0, dtype=bool)
+    return int(np.count_nonzero(used if used.ndim == 1 else used.any(axis=1)))
 
 
 def _names(model: Model) -> dict[int, str]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from rue import ledger as accounts
-from rue.explaining import weights_of
+from rue.explaining import features_in_use, weights_of
 from rue.learners.standing import Standing, standing
 from rue.learning import certificate_of
 from rue.model_file import Model
@@ -37,9 +35,7 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
     """
     learner, labels = model.learner, model.labels
     lines = [repr(learner), learner.explain()]
-    used = learner.weights != 0.0
-    in_use = int(np.count_nonzero(used if used.ndim == 1 else used.any(axis=1))) if learner.t else 0
-    lines.append(f"{learner.t:,} examples learnt, {learner.d:,} features, {in_use:,} with a weight")
+    lines.append(f"{learner.t:,} examples learnt, {learner.d:,} features, {features_in_use(learner):,} with a weight")
     if labels is not None and labels.task == "classify":
         lines.append(f"predictions above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}")
     if labels is not None and labels.task == "multiclass":
@@ -49,7 +45,9 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
         lines.append("stopped before the end of its data: it can be resumed there")
     if (members := standing(learner)) is not None and learner.t:
         lines += _section("members", [*str(members).split("\n"), *_over_time(model, members)])
-    lines += _section("largest weights", [f"{weight:>12.6g}  {name}" for name, weight in largest_weights(model, most)])
+    lines += _section(
+        "largest weights", [f"{weight:>12.6g}  {_shown(name)}" for name, weight in largest_weights(model, most)]
+    )
     if learner.loss.task == "multiclass":
         lines += _section("certificate", [f"{NO_CERTIFICATE}."])
     elif model.evidence is not None and model.evidence.ledger.sums[accounts.EXAMPLES] > 0.0:
@@ -88,6 +86,11 @@ def _share(weight: float) -> str:
 
 def _section(title: str, lines: list[str]) -> list[str]:
     return ["", title, *(f"  {line}" for line in lines)] if lines else []
+
+
+def _shown(name: str) -> str:
+    """A name on one line."""
+    return name if name.isprintable() else repr(name)
 
 
 def _told(event: Any) -> str:

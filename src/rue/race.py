@@ -365,7 +365,7 @@ def race(
     before = 0
     try:
         for block in blocks(X, y, weights):
-            racing.begin(block.y if y is None else y)
+            racing.begin(block.y if y is None or isinstance(y, str | int) else y)  # a name or place of a column
             try:
                 racing.learn(block)
             except BadExample as error:

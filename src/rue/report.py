@@ -13,6 +13,7 @@ import numpy as np
 from rue import ledger as accounts
 from rue.audit import Audit
 from rue.errors import DataError
+from rue.explaining import features_in_use
 from rue.learners.standing import Standing, standing
 from rue.learning import certificate_of
 from rue.passes import NO_CERTIFICATE, Pass
@@ -39,7 +40,7 @@ def report(
     read: float = 0.0,
     total: float = 0.0,
 ) -> dict[str, Any]:
-    """The report of a pass; numbers that do not exist are None."""
+    """The report of a pass; numbers that do not exist are None. Its features are those with a weight other than 0."""
     learner, evidence = going.learner, going.evidence
     known = learner is not None and evidence is not None
     sums = evidence.ledger.sums if evidence is not None else np.zeros(5)
@@ -52,7 +53,7 @@ def report(
         "examples": examples,
         "skipped": going.skipped,
         "refused": going.refused,
-        "features": _in_use(going),
+        "features": features_in_use(learner) if known else 0,
         "loss_total": loss,
         "risk": loss / mass if mass else None,
         "mistakes": mistakes,
@@ -130,19 +131,6 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _in_use(going: Pass) -> int:
-    """Features that have taken part: those with a weight, or with a part in the certificate."""
-    if going.evidence is None:
-        return 0
-    learner = going.learner
-    touched = going.evidence.ledger.S[: learner.coordinates] != 0.0
-    if learner.loss.task != "multiclass":
-        touched[: learner.coordinates] |= learner.point[: touched.size] != 0.0
-    if learner.scales is not None:
-        touched |= learner.scales[: touched.size] != 0.0
-    return int(np.count_nonzero(touched[int(learner.intercept) :]))
-
-
 def _classes(going: Pass) -> dict[str, Any] | None:
     labels = going.labels
     if labels is None or labels.task == "regress":
@@ -214,12 +202,13 @@ def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     lines.append(_row("examples", f"{said['examples']:,}" + (f" ({', '.join(apart)})" if apart else "")))
     if not said["examples"]:
         return "\n".join([*lines, "nothing was learnt."])
-    lines.append(_row("features", f"{said['features']:,}"))
+    lines.append(_row("features", f"{said['features']:,} with a weight"))
     lines.append(_row("learner", said["learner"]))
     if said["labels"]:
         lines.append(_row("classes", _told(said["labels"])))
     scale = said["risk"] / said["loss_total"] if said["loss_total"] else 0.0
     constant, again = (said[key] * scale for key in ("best_constant", "no_change"))
+    constant = constant if constant > 1e-15 else 0.0  # of one class alone: it is never reached
     beside = f"best constant {constant:.6g}, saying the last label again {again:.6g}"
     lines.append(_row("risk", f"{said['risk']:.6g}, the mean loss before each update ({beside})"))
     if said["mistakes"] is not None:

@@ -7,6 +7,7 @@ import time
 from typing import TextIO
 
 from rue import ledger as accounts
+from rue.cli.folding import cut
 from rue.passes import Pass
 from rue.report import certified
 
@@ -26,6 +27,7 @@ class Progress:
         self.next, self.due = 1, 0.0
         self.before = (0.0, 0.0)
         self.headed = False
+        self.told = 0
 
     def update(self, going: Pass, share: float | None) -> None:
         """After a block; `share` is how much of the data has been read, if that is known."""
@@ -33,13 +35,19 @@ class Progress:
             return
         if self.live:
             if (now := time.monotonic()) >= self.due:
-                print(f"\r\x1b[K{self._now(going, share)}", end="", file=self.to, flush=True)
+                print(f"\r\x1b[K{cut(self._now(going, share), self.to)}", end="", file=self.to, flush=True)
                 after = time.monotonic()
                 self.due = after + max(0.1, 50.0 * (after - now))  # a certificate may take a while
         elif going.examples >= self.next:
             while self.next <= going.examples:
                 self.next *= 2
             self._row(going)
+
+    def tell(self, sentences: list[str]) -> None:
+        """Say what has not been said yet."""
+        for sentence in () if self.quiet else sentences[self.told :]:
+            print(f"note: {sentence}", file=self.to, flush=True)
+        self.told = len(sentences)
 
     def done(self, going: Pass) -> None:
         """The last row."""

@@ -185,6 +185,7 @@ class Running:
         started = time.perf_counter()
         for read in self.data.reads(stop, self.spot.place):
             self.reading += time.perf_counter() - started
+            self.progress.tell(self.data.doubts)
             why = self._learn(read)
             if why:
                 return why

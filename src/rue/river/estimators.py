@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -64,6 +65,11 @@ class _Named:
     def debug_one(self, x: Mapping[Hashable, Any]) -> str:
         """The parts of one prediction."""
         return "" if self._learner is None else str(explain(self, x))
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """The bytes of the model: River counts all it can reach, by way of compiled code the whole compiler."""
+        return len(pickle.dumps(self))
 
     def _run(self, X: Any, y: Any, weights: Any) -> None:
         """Learn the rows of a data frame in order, as if they came one by one."""

@@ -74,6 +74,8 @@ class Data:
         self._found: tuple[Place, bytes] | None = None
         self._heads: dict[tuple[int, int], str] = {}
         self._tables: dict[int, Any] = {}
+        self.doubts: list[str] = []
+        """What looks as if it was meant otherwise than it is taken."""
         formats = {source.format for source in self.sources}
         if len(formats) > 1:
             raise DataError(
@@ -242,7 +244,7 @@ class Data:
     def _of_opened_table(
         self, source: Source, place: Place, labelled: bool, stop: Until, opened: contextlib.ExitStack
     ) -> Iterator[Job]:
-        from rue.streams.columns import plan
+        from rue.streams.columns import find_column, plan
         from rue.streams.tables import Position
 
         table = self._table(source, opened)
@@ -255,6 +257,10 @@ class Data:
                 category=self.category,
                 bits=self.bits,
             )
+            if self.format == "csv":
+                words = {name for name in self.columns.used if self.columns.kind(name) == "category"}
+                words -= {find_column(name, table.schema.names, "category") for name in self.category}
+                self.doubts += [f"{source.name}: {why}" for name, why in table.doubts() if name in words]
         self.columns.require(table.schema.names, labelled)
         name = "" if self.format == "table" else source.name
         start = Position(place.offset, place.line) if place.offset else None

@@ -18,6 +18,7 @@ import numpy as np
 from rue._jit import parser
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
+from rue.streams.doubts import doubts
 from rue.streams.encoding import shortened
 from rue.streams.files import require_unpacked
 from rue.streams.scanning import Text, Unreadable
@@ -32,7 +33,7 @@ MISSING = [
     *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 ]
 """What stands for a missing number."""
-WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8"}
+WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8: convert the file"}
 SNIFFED = 1 << 16
 _MARK = b"\xef\xbb\xbf"
 _SHAPE = re.compile(r"Expected (\d+) columns, got (\d+)")
@@ -99,6 +100,31 @@ class Delimited(Text):
                 return pa.schema([(name, _text_for_bytes(types[name])) for name in self.names])
             except Unreadable as error:
                 types[error.column] = pa.string() if types[error.column] != pa.string() else pa.binary()
+
+    def doubts(self) -> list[tuple[str, str]]:
+        """Columns that are taken as words and were hardly meant so: their names, and a sentence about each."""
+        import pyarrow as pa
+
+        words = [name for name in self.names if pa.types.is_string(self.schema.field(name).type)]
+        if not words:
+            return []
+        data = self.head[self.begin.offset :]
+        text = data[: self.cut(data[:SNIFFED], False)].decode("utf-8", "replace")
+        rows = [row for row in itertools.islice(_rows(text, self.separator), 1000) if len(row) == len(self.names)]
+        places = {name: self.names.index(name) for name in words}
+        some = {name: [row[place] for row in rows if row[place] not in MISSING] for name, place in places.items()}
+        return list(doubts(some, self._stray))
+
+    def _stray(self, name: str) -> str:
+        """Why a column cannot be read as numbers."""
+        import pyarrow as pa
+
+        data = self.head[self.begin.offset :]
+        try:
+            self._read(data[: self.cut(data, self.ended)], {name: pa.float64()}, [name])
+        except Unreadable as error:
+            return error.why
+        return ""
 
     def read(self, data: bytes, columns: Columns) -> tuple[Any, list[tuple[int, str]]]:
         import pyarrow as pa

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import typer
-
 from rue.audit import audit as audited
 from rue.cli import options as o
 from rue.cli.app import app
+from rue.cli.folding import columns, say
 from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, Running
 from rue.errors import DataError
@@ -70,5 +69,5 @@ def audit(
     found = audited(kept.run(going, stream), blocks, radius=radius)
     said = report(going, radius=radius, audit=found, read=running.reading, total=time.monotonic() - started)
     write_report(said, report_path)
-    typer.echo(page(said))
+    say(page(said, width=columns()))
     return 0 if found.passed else 1

@@ -11,6 +11,7 @@ import typer
 from rue import ledger as accounts
 from rue.cli import options as o
 from rue.cli.app import app
+from rue.cli.folding import say
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
@@ -88,7 +89,7 @@ def certify(
         certificate, int(sums[accounts.EXAMPLES]), skipped, float(sums[accounts.WEIGHT]), repr(made)
     )
     write_report(said, report_path)
-    typer.echo(str(certificate))
+    say(str(certificate))
     return 0
 
 

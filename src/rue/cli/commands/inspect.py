@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rue.cli.app import app
+from rue.cli.folding import say
 from rue.cli.running import require_writable
 from rue.inspection import describe
 from rue.model_file import load_model
@@ -33,5 +34,5 @@ def inspect(
     found = load_model(model)
     if plot is not None:
         found.plot_members(plot)
-    typer.echo(describe(found, most))
+    say(describe(found, most))
     return 0

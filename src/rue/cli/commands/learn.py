@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +14,7 @@ import typer
 from rue.baselines import Baselines
 from rue.cli import options as o
 from rue.cli.app import app
+from rue.cli.folding import columns, say
 from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running, require_writable
 from rue.domains import Ball
@@ -126,7 +126,7 @@ def learn(
     interrupted = why == INTERRUPTED
     if going.examples or interrupted:
         stopped = "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""
-        typer.echo(page(said, stopped, shutil.get_terminal_size((110, 24)).columns))
+        say(page(said, stopped, columns()))
     if why and not interrupted:
         raise DataError(why)
     return 130 if interrupted else 0

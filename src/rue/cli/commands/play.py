@@ -8,6 +8,7 @@ import typer
 
 from rue.cli import options as o
 from rue.cli.app import app
+from rue.cli.folding import say
 from rue.errors import SettingsError
 from rue.games import play as played
 from rue.registry import make, names
@@ -41,9 +42,9 @@ def play(
     if not isinstance(opponent, str) or opponent.split(":")[0] not in names("opponent"):
         raise SettingsError(f"there is no opponent {opponent!r}: they are {', '.join(names('opponent'))}.")
     game = played(make("learner", learner, **settings), opponent, rounds, seed=seed)
-    typer.echo(str(game))
+    say(str(game))
     for bound in game.bounds:
-        typer.echo(f"  {bound}")
+        say(f"  {bound}")
     if plot is not None:
         game.plot(path=plot)
     return 1 if game.holds is False else 0

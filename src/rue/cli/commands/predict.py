@@ -77,7 +77,8 @@ def predict(
         many = "mistake" if sums[MISTAKES] == 1.0 else "mistakes"
         wrong = f", {int(sums[MISTAKES]):,} {many} ({sums[MISTAKES] / sums[EXAMPLES]:.2%})"
         wrong = wrong if found.labels is not None and found.labels.task != "regress" else ""
-        said = f"{int(sums[EXAMPLES]):,} labelled examples: mean loss {sums[LOSS] / sums[WEIGHT]:.6g}{wrong}"
+        count = f"{int(sums[EXAMPLES]):,} labelled example{'s' * (int(sums[EXAMPLES]) != 1)}"
+        said = f"{count}: mean loss {sums[LOSS] / sums[WEIGHT]:.6g}{wrong}"
         print(said, file=sys.stderr)
     if skipped:
         print(f"{skipped:,} unusable lines skipped", file=sys.stderr)

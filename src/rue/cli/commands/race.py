@@ -12,7 +12,9 @@ import typer
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.commands.learn import require_task
+from rue.cli.folding import cut
 from rue.cli.running import Interruptible, require_writable
+from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
 from rue.race import Racing
 from rue.report import write_report
@@ -73,7 +75,9 @@ def race(
     stop = threading.Event()
     try:
         with Interruptible(stop) as asked:
-            _run(racing, stream, stop, _Progress(quiet))
+            progress = _Progress(quiet)
+            with Waiting(racing, progress.tell):
+                _run(racing, stream, stop, progress)
         found = racing.finish()
     except BaseException:
         racing.abandon()
@@ -138,11 +142,16 @@ class _Progress:
             names = "".join(f" {lane.name[:11]:>11}" for lane in racing.lanes)
             print(f"{'examples':>12}{names} {'seconds':>8}", file=sys.stderr, flush=True)
         if self.live:
-            print(f"\r\x1b[K{self._row(racing)}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{cut(self._row(racing), sys.stderr)}", end="", file=sys.stderr, flush=True)
         elif racing.seen >= self.next:
             while self.next <= racing.seen:
                 self.next *= 2
             self._line(racing)
+
+    def tell(self, sentence: str) -> None:
+        if not self.quiet:
+            clear = "\r\x1b[K" if self.live else ""
+            print(f"{clear}{sentence}", file=sys.stderr, flush=True)
 
     def done(self, racing: Racing) -> None:
         if self.live:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rue.cli.app import app
+from rue.cli.folding import say
 
 __all__ = ["theorems"]
 
@@ -31,11 +32,11 @@ def theorems(
             raise SettingsError(f"there is no theorem {name!r}: they are {', '.join(known)}.")
     failed = 0
     for theorem in [known[name] for name in which] if which else list(known.values()):
-        typer.echo(f"{theorem.id:4} {theorem.statement}\n     {theorem.source}")
+        say(f"{theorem.id:4} {theorem.statement}\n     {theorem.source}")
         if theorem.misprint:
-            typer.echo(f"     misprint: {theorem.misprint}")
+            say(f"     misprint: {theorem.misprint}")
         if run:
             proof = theorem.run()
             failed += not proof.holds
-            typer.echo(f"     {'holds' if proof.holds else 'FAILS'}: {proof.words}")
+            say(f"     {'holds' if proof.holds else 'FAILS'}: {proof.words}")
     return 1 if failed else 0
