@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from rue import ledger as accounts
 from rue.explaining import features_in_use, weights_of
 from rue.learners.standing import Standing, standing
