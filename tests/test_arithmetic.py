@@ -15,13 +15,16 @@ from rue._intrinsics import (
     aligned,
     aligned_zeros,
     collect_lanes,
+    gather_rows,
     lowest_bit,
     move_lanes,
+    move_rows,
     number_at,
     whole_at,
 )
 from rue._jit import kernel
-from rue._lanes import bits, from_bits
+from rue._lanes import bits, choose, from_bits, higher, lower, root
+from rue._lanes import lanes as traced
 
 
 @kernel
@@ -137,3 +140,95 @@ def test_numbers_at_an_address_even_one_that_no_array_would_have(shift):
         number, whole = _read_at(address, i)
         assert whole == np.frombuffer(content, np.int64)[i]
         assert struct.pack("<d", number) == content[8 * i : 8 * i + 8]
+
+
+@kernel
+def rows_of(table, spots, x, sums, steps, many, r):
+    gather_rows(sums, 2, table, spots, 4, x, many, r)
+    move_rows(table, spots, 4, steps, 1, x, many, r)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize(("length", "many"), [(4, 0), (4, 3), (8, 7), (24, 5), (64, 2)])
+def test_rows_are_gathered_and_moved(kind, length, many):
+    rng = np.random.default_rng(length + many)
+    table, spots = rng.normal(size=(9, 4 + length)).astype(kind), rng.permutation(9)[:many].astype(np.int64)
+    x, sums, steps = rng.normal(size=9), rng.normal(size=2 + length), rng.normal(size=1 + length)
+    wanted_sums, wanted = sums.copy(), table.copy()
+    for k, j in enumerate(spots.tolist()):
+        wanted_sums[2:] += table[j, 4:].astype(np.float64) * x[k]
+        wanted[j, 4:] = wanted[j, 4:].astype(np.float64) - steps[1:] * x[k]
+    plain = table.copy(), sums.copy()
+    rows_of(table, spots, x, sums, steps, many, (0,) * length)
+    rows_of.function(plain[0], spots, x, plain[1], steps, many, (0,) * length)
+    for found_table, found_sums in ((table, sums), plain):
+        assert np.array_equal(found_sums, wanted_sums)
+        assert np.array_equal(found_table, wanted)
+
+
+@traced(results=2)
+def quotient_and_root(x, y, scale):
+    low, high = lower(x, y), higher(x, y)
+    return scale * low / (1.0 + root(high * high)) - 3.0, choose(x, 0.0, -x, 2.0 - x)
+
+
+@traced(fold="sum")
+def squares(x, by):
+    return x * x * by
+
+
+@traced(fold="least")
+def least(x):
+    return x
+
+
+@kernel
+def all_lanes(first, many, x, y, a, b, out):
+    quotient_and_root(first, many, a, b, x, y, 0.5)
+    out[0], out[1] = squares(first, many, x, 2.0), least(first, many, x)
+
+
+@given(st.integers(0, 5), st.integers(0, 45), st.integers(0, 1000))
+def test_a_function_of_numbers_becomes_one_of_arrays(first, many, seed):
+    """Against NumPy, compiled and interpreted to the same bits; what lies outside is left alone."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(2, 60))
+    part = slice(first, first + many)
+    low, high, inside = np.minimum(x, y), np.maximum(x, y), np.arange(60) - first
+    wanted = [0.5 * low / (1.0 + np.sqrt(high * high)) - 3.0, np.where(x < 0.0, -x, 2.0 - x)]
+    found = []
+    for run in (all_lanes, all_lanes.function):
+        a, b, out = np.full(60, 7.0), np.full(60, 8.0), np.empty(2)
+        run(first, many, x, y, a, b, out)
+        for got, right, untouched in ((a, wanted[0], 7.0), (b, wanted[1], 8.0)):
+            assert np.array_equal(got[part], right[part])
+            assert (got[(inside < 0) | (inside >= many)] == untouched).all()
+        assert out[0] == pytest.approx(float(2.0 * (x[part] ** 2).sum()), rel=1e-13, abs=1e-13)
+        assert out[1] == (x[part].min() if many else math.inf)
+        found.append(out)
+    assert np.array_equal(*found)
+
+
+def test_traced_arithmetic_is_that_of_numbers():
+    """exp and log in lanes, in what is left over, and one by one: the same bits."""
+    x = np.linspace(-700.0, 700.0, 1_003)
+    lanes_, single = np.empty((2, x.size)), np.empty((2, x.size))
+    both_in_lanes(x, lanes_)
+    both(x, single)
+    assert np.array_equal(lanes_, single)
+
+
+@traced()
+def exp_of(x):
+    return arithmetic.exp(x)
+
+
+@traced()
+def log_of(x):
+    return arithmetic.log(x)
+
+
+@kernel
+def both_in_lanes(x, out):
+    exp_of(0, x.size, out[0], x)
+    log_of(0, x.size, out[1], out[0])

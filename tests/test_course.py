@@ -9,6 +9,7 @@ from scipy import sparse
 import rue
 from rue.container import read_container
 from rue.inspection import describe
+from rue.learners.pool import COLUMNS, DIAGONAL
 from rue.learners.standing import MOST_LOOKS, Course
 from rue.model_file import Model, load, save
 from rue.passes import Pass
@@ -137,6 +138,10 @@ def test_a_file_of_before_has_no_course(tmp_path):
 
     def older(head, arrays):
         head["format"] = 1
+        kinds = arrays["point.weights"].reshape(-1, DIAGONAL, 8)
+        arrays["point.weights"] = (
+            kinds[:, list(COLUMNS)].reshape(len(kinds), -1).copy()
+        )  # in the order of their numbers
         del head["course"]
         for name in [name for name in arrays if name.startswith("course.")]:
             del arrays[name]

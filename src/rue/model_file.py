@@ -128,7 +128,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
     head, arrays = read_container(path)
     reader = Reader(arrays)
     try:
-        learner = learner_read(reader, head["learner"], known)
+        learner = learner_read(reader, head["learner"], known, head["format"])
         evidence = None if head["evidence"] is None else _evidence_read(reader, head["evidence"], known)
         labels = None if head["labels"] is None else _labels_read(head["labels"])
         course = _course_read(reader, head["course"] if head["format"] > 1 else None, learner)

@@ -12,7 +12,7 @@ from rue.learners import ClassLearner, Learner
 from rue.learners.adaptive import LARGEST as TABLE_LARGEST
 from rue.learners.adaptive import SUM, Diagonal, W
 from rue.learners.classifier import require_sane_classes
-from rue.learners.committee import Committee
+from rue.learners.committee import Committee, Seats
 from rue.learners.gradient import Gradient
 from rue.learners.intake import Names
 from rue.learners.leader import Leader
@@ -20,7 +20,20 @@ from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
 from rue.learners.multiclass import Softmax
 from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
-from rue.learners.pool import DIAGONAL, HELD, HIGH, KINDS, LOW, NARROW, SLOPES, SPREAD_OF_LABELS, UNIT, USED, PoolPoint
+from rue.learners.pool import (
+    COLUMNS,
+    DIAGONAL,
+    HELD,
+    HIGH,
+    KINDS,
+    LOW,
+    NARROW,
+    SLOPES,
+    SPREAD_OF_LABELS,
+    UNIT,
+    USED,
+    PoolPoint,
+)
 from rue.learners.softmax import ClassPool
 from rue.model_arrays import Reader, count, put, put_text, require_memory, typed
 from rue.settings import from_json, rebuilt
@@ -53,8 +66,8 @@ def learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     return {**written, "d": learner.d, **({"classes": point.classes()} if isinstance(point, ClassPool) else {})}
 
 
-def learner_read(reader: Reader, head: Any, known: Iterable[type]) -> Learner:
-    """The learner that was written; DataError for anything else."""
+def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int) -> Learner:
+    """The learner that was written, in a file of a format; DataError for anything else."""
     algorithm, intercept = from_json(head["algorithm"], known), typed(head["intercept"], bool)
     for part in _algorithms(algorithm):
         if type(part) not in _ALGORITHMS:
@@ -71,6 +84,8 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type]) -> Learner:
             point = point.admitting(max(classes, point.classes()))
         for name, array in _kept(point, coordinates).items():
             _require_weights(name.rpartition(".")[2], reader.fill(f"point.{name}", array))
+        if version == 1:
+            _rearrange(point)
         _require_sane(point, algorithm)
         places = reader.text("point.names", d)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
@@ -82,6 +97,15 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type]) -> Learner:
         {"algorithm": algorithm, "intercept": intercept, "d": d, "names": names, "_rule": rule, "_point": point}
     )
     return learner
+
+
+def _rearrange(point: Any) -> None:
+    """Format 1 had the kinds of a pool in the order of their numbers."""
+    for part in point.points() if isinstance(point, Seats) else ():
+        _rearrange(part)
+    if isinstance(point, PoolPoint):
+        kinds = point.weights.reshape(len(point.weights), DIAGONAL, -1)
+        kinds[:, list(COLUMNS)] = kinds.copy()
 
 
 def _algorithms(algorithm: Any) -> list[Any]:

@@ -55,6 +55,7 @@ from rue.learners.points import T, padded
 __all__ = [
     "ALONG",
     "CENTRE",
+    "COLUMNS",
     "CURVATURE",
     "DIAGONAL",
     "HELD",
