@@ -77,16 +77,16 @@ def _fetch(array: Any, k: Any) -> Any:
     return implementation
 
 
-def lowest_bit(n: int) -> int:
-    """The place of the lowest bit that is 1, of a number that has one."""
+def lowest_bit(n: Any) -> Any:
+    """The place of the lowest bit that is 1; 64 for 0."""
     n = int(n)
-    return (n & -n).bit_length() - 1
+    return np.uint64((n & -n).bit_length() - 1 if n else 64)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _lowest_bit(_: Any, n: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return numba.types.uint64(numba.types.uint64), generate
 

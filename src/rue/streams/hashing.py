@@ -11,7 +11,8 @@ from rue.streams.numbers import as_text
 
 __all__ = ["Hasher", "hash_texts", "murmur3"]
 
-_1, _3, _4, _5, _13, _15, _16, _17, _19 = (np.uint64(i) for i in (1, 3, 4, 5, 13, 15, 16, 17, 19))
+_1, _2, _3, _4, _5, _12, _13 = (np.uint64(i) for i in (1, 2, 3, 4, 5, 12, 13))
+_15, _16, _17, _19, _32 = (np.uint64(i) for i in (15, 16, 17, 19, 32))
 _LOW = np.uint64(0xFFFFFFFF)
 _C1, _C2, _ADDED = np.uint64(0xCC9E2D51), np.uint64(0x1B873593), np.uint64(0xE6546B64)
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
@@ -26,19 +27,28 @@ class Hasher(NamedTuple):
     def murmur(self, start: Any, stop: Any, seed: Any) -> Any:
         """MurmurHash3-32 of the bytes from start to stop."""
         h, k = seed & _LOW, start
-        while k + _4 <= stop:
-            h ^= self.mixed(self.text.eight(k) & _LOW)
-            h = (h << _13 | h >> _19) & _LOW
-            h = h * _5 + _ADDED & _LOW
+        while k + _12 <= stop:
+            h = self.step(h, self.text.eight(k) & _LOW)
             k += _4
+        word, blocks = self.text.eight(k), stop - k >> _2  # 0, 1 or 2: all are worked out, so that none is guessed
+        one = self.step(h, word & _LOW)
+        two = self.step(one, word >> _32)
+        h = two if blocks == _2 else one if blocks == _1 else h
+        k += blocks << _2
         rest = (_1 << (stop - k << _3)) - _1  # up to three bytes, without a branch that depends on how many
-        h ^= self.mixed(self.text.eight(k) & rest)
+        h ^= self.scrambled(self.text.eight(k) & rest)
         h ^= stop - start & _LOW
         h = (h ^ h >> _16) * _F1 & _LOW
         h = (h ^ h >> _13) * _F2 & _LOW
         return h ^ h >> _16
 
-    def mixed(self, word: Any) -> Any:
+    def step(self, h: Any, word: Any) -> Any:
+        """The hash so far, and four bytes more."""
+        h ^= self.scrambled(word)
+        h = (h << _13 | h >> _19) & _LOW
+        return h * _5 + _ADDED & _LOW
+
+    def scrambled(self, word: Any) -> Any:
         word = word * _C1 & _LOW
         return ((word << _15 | word >> _17) & _LOW) * _C2 & _LOW
 

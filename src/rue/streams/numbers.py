@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue._intrinsics import lowest_bit
 from rue._jit import values
 
 __all__ = ["Text", "as_text", "powers_of_five"]
@@ -108,8 +109,7 @@ class Text(NamedTuple):
         while True:
             word = self.eight(k) ^ _ZEROS
             other = ((word + _PAST_NINE) | word) & _HIGH
-            before = (other - _1) & ~other
-            n = ((before >> _7) & _ONES) * _ONES >> _56
+            n = lowest_bit(other) >> _3
             half = (_8 - n) << _2
             word = (word << half) << half
             word = (word * _PAIRS >> _8) & _IN_PAIRS
