@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import struct
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rue
 from rue import arithmetic
 from rue._intrinsics import (
     aligned,
@@ -232,3 +234,15 @@ def log_of(x):
 def both_in_lanes(x, out):
     exp_of(0, x.size, out[0], x)
     log_of(0, x.size, out[1], out[0])
+
+
+@kernel
+def strided(x, out):
+    exp_of(0, out.size, out, x)
+
+
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="nothing is compiled")
+def test_only_rows_of_floats_that_lie_side_by_side_are_taken():
+    for x in (np.zeros(8)[::2], np.zeros(4, dtype=np.float32), np.zeros((2, 2))):
+        with pytest.raises(rue.SettingsError, match="could not be compiled"):
+            strided(x, np.zeros(4))

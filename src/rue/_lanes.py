@@ -19,6 +19,7 @@ import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from rue._callees import INLINED
@@ -233,6 +234,9 @@ _FOLDS: dict[str, tuple[float, Callable[[Any, Any], Any]]] = {
 }
 
 
+_COLUMN = numba.types.float64[::1]
+
+
 def _compile(made: Any, body: Any, results: int, fold: str) -> None:
     """Tell Numba how `made` is compiled; it wants functions with the very arguments, hence `exec`."""
     taken = list(inspect.signature(body).parameters)
@@ -240,6 +244,8 @@ def _compile(made: Any, body: Any, results: int, fold: str) -> None:
 
     def typed(_: Any, *args: Any) -> Any:
         kinds = [arg if isinstance(arg, numba.types.Array) else numba.types.float64 for arg in args[2:]]
+        if any(isinstance(kind, numba.types.Array) and kind.copy(readonly=False) != _COLUMN for kind in kinds):
+            raise TypingError(f"{made.__name__} takes rows of floats that lie side by side, not {kinds}")
         whole, back = numba.types.int64, numba.types.float64 if fold else numba.types.void
         return back(whole, whole, *kinds), functools.partial(_write_down, body, 0 if fold else results, fold)
 
