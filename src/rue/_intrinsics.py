@@ -27,6 +27,8 @@ __all__ = [
     "move_lanes",
     "move_rows",
     "number_at",
+    "several",
+    "spread",
     "whole_at",
 ]
 
@@ -157,28 +159,28 @@ def move_lanes(table: Any, place: Any, steps: Any, at: Any, f: Any) -> None:
         flat[int(place) + i] = np.float64(flat[int(place) + i]) - steps[int(at) + i] * f
 
 
-def _lanes(context: Any, builder: Any, kind: Any, array: Any, k: Any) -> Any:
-    """A pointer to LANES numbers of an array."""
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [k]), ir.VectorType(data.type.pointee, LANES).as_pointer())
+def several(builder: Any, pointer: Any, k: Any, count: int) -> Any:
+    """A pointer to so many numbers, from the k-th on."""
+    return builder.bitcast(builder.gep(pointer, [k]), ir.VectorType(pointer.type.pointee, count).as_pointer())
 
 
-def _all_lanes(builder: Any, x: Any) -> Any:
-    """A vector with x in each lane."""
+def spread(builder: Any, x: Any, count: int) -> Any:
+    """A vector with x in each of so many lanes."""
     whole = ir.IntType(32)
-    one = builder.insert_element(ir.Constant(ir.VectorType(x.type, LANES), ir.Undefined), x, ir.Constant(whole, 0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(whole, LANES), [0] * LANES))
+    one = builder.insert_element(ir.Constant(ir.VectorType(x.type, count), ir.Undefined), x, ir.Constant(whole, 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(whole, count), [0] * count))
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _collect_lanes(_: Any, sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         doubles = ir.VectorType(ir.DoubleType(), LANES)
-        into = _lanes(context, builder, signature.args[0], args[0], args[1])
-        weights = builder.load(_lanes(context, builder, signature.args[2], args[2], args[3]), align=4)
+        into = several(builder, _data(context, builder, signature, args, 0), args[1], LANES)
+        table = _data(context, builder, signature, args, 2)
+        weights = builder.load(several(builder, table, args[3], LANES), align=4)
         if signature.args[2].dtype != numba.types.float64:
             weights = builder.fpext(weights, doubles)
-        product = builder.fmul(weights, _all_lanes(builder, args[4]))
+        product = builder.fmul(weights, spread(builder, args[4], LANES))
         builder.store(builder.fadd(builder.load(into, align=8), product), into, align=8)
         return context.get_dummy_value()
 
@@ -189,12 +191,13 @@ def _collect_lanes(_: Any, sums: Any, at: Any, table: Any, place: Any, x: Any) -
 def _move_lanes(_: Any, table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         doubles = ir.VectorType(ir.DoubleType(), LANES)
-        into = _lanes(context, builder, signature.args[0], args[0], args[1])
-        step = builder.load(_lanes(context, builder, signature.args[2], args[2], args[3]), align=8)
+        into = several(builder, _data(context, builder, signature, args, 0), args[1], LANES)
+        steps = _data(context, builder, signature, args, 2)
+        step = builder.load(several(builder, steps, args[3], LANES), align=8)
         before, single = builder.load(into, align=4), signature.args[0].dtype != numba.types.float64
         if single:
             before = builder.fpext(before, doubles)
-        after = builder.fsub(before, builder.fmul(step, _all_lanes(builder, args[4])))
+        after = builder.fsub(before, builder.fmul(step, spread(builder, args[4], LANES)))
         if single:
             after = builder.fptrunc(after, ir.VectorType(ir.FloatType(), LANES))
         builder.store(after, into, align=4)
@@ -235,18 +238,6 @@ _MOST = 4 * LANES
 """How many numbers are kept in registers."""
 
 
-def _several(builder: Any, pointer: Any, k: Any, count: int) -> Any:
-    """A pointer to so many numbers, from the k-th on."""
-    return builder.bitcast(builder.gep(pointer, [k]), ir.VectorType(pointer.type.pointee, count).as_pointer())
-
-
-def _spread(builder: Any, x: Any, count: int) -> Any:
-    """A vector with x in each of so many lanes."""
-    whole = ir.IntType(32)
-    one = builder.insert_element(ir.Constant(ir.VectorType(x.type, count), ir.Undefined), x, ir.Constant(whole, 0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(whole, count), [0] * count))
-
-
 def _parts(r: Any) -> list[tuple[int, int]]:
     """Where the parts of a row begin that fit into registers, and how long they are."""
     return [(begin, min(_MOST, len(r) - begin)) for begin in range(0, len(r), _MOST)]
@@ -259,15 +250,15 @@ def _gather_rows(_: Any, sums: Any, at: Any, table: Any, spots: Any, column: Any
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         into, rows, factors = (_data(context, builder, signature, args, n) for n in (0, 2, 5))
         for begin, count in _parts(signature.args[7]):
-            own = _several(builder, into, builder.add(args[1], ir.Constant(args[1].type, begin)), count)
+            own = several(builder, into, builder.add(args[1], ir.Constant(args[1].type, begin)), count)
             total = cgutils.alloca_once_value(builder, builder.load(own, align=8))
             with cgutils.for_range(builder, args[6], intp=args[6].type) as loop:
                 place = _place(context, builder, signature, args, 2, loop.index, begin)
-                weights = builder.load(_several(builder, rows, place, count), align=4)
+                weights = builder.load(several(builder, rows, place, count), align=4)
                 if signature.args[2].dtype != numba.types.float64:
                     weights = builder.fpext(weights, ir.VectorType(ir.DoubleType(), count))
                 factor = builder.load(builder.gep(factors, [loop.index]))
-                product = builder.fmul(weights, _spread(builder, factor, count))
+                product = builder.fmul(weights, spread(builder, factor, count))
                 builder.store(builder.fadd(builder.load(total), product), total)
             builder.store(builder.load(total), own, align=8)
         return context.get_dummy_value()
@@ -284,15 +275,15 @@ def _move_rows(_: Any, table: Any, spots: Any, column: Any, steps: Any, at: Any,
         single = signature.args[0].dtype != numba.types.float64
         for begin, count in _parts(signature.args[7]):
             begins = builder.add(args[4], ir.Constant(args[4].type, begin))
-            step = builder.load(_several(builder, own, begins, count), align=8)
+            step = builder.load(several(builder, own, begins, count), align=8)
             with cgutils.for_range(builder, args[6], intp=args[6].type) as loop:
                 place = _place(context, builder, signature, args, 0, loop.index, begin)
-                into = _several(builder, rows, place, count)
+                into = several(builder, rows, place, count)
                 before = builder.load(into, align=4)
                 if single:
                     before = builder.fpext(before, ir.VectorType(ir.DoubleType(), count))
                 factor = builder.load(builder.gep(factors, [loop.index]))
-                after = builder.fsub(before, builder.fmul(step, _spread(builder, factor, count)))
+                after = builder.fsub(before, builder.fmul(step, spread(builder, factor, count)))
                 if single:
                     after = builder.fptrunc(after, ir.VectorType(ir.FloatType(), count))
                 builder.store(after, into, align=4)

@@ -23,7 +23,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from rue._callees import INLINED
-from rue._intrinsics import LANES
+from rue._intrinsics import LANES, several, spread
 
 __all__ = ["bits", "choose", "from_bits", "higher", "lanes", "lower", "root"]
 
@@ -298,15 +298,10 @@ def _total(builder: Any, fold: str, count: int, before: list[Any]) -> Any:
 
 
 def _pointer(builder: Any, data: Any, k: Any, count: int) -> Any:
-    place = builder.gep(data, [k])
-    return place if count == 1 else builder.bitcast(place, ir.VectorType(ir.DoubleType(), count).as_pointer())
+    return builder.gep(data, [k]) if count == 1 else several(builder, data, k, count)
 
 
 def _read(builder: Any, array: bool, arg: Any, k: Any, count: int) -> Any:
     if array:
         return builder.load(_pointer(builder, arg, k, count), align=8)
-    if count == 1:
-        return arg
-    kind, whole = ir.VectorType(ir.DoubleType(), count), ir.IntType(32)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), arg, ir.Constant(whole, 0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(whole, count), [0] * count))
+    return arg if count == 1 else spread(builder, arg, count)
