@@ -1,5 +1,6 @@
 """Paths and settings that all tests share."""
 
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,17 @@ sys.path.insert(0, str(ROOT / "docs"))
 SOAK = os.environ.get("RUE_SOAK") == "1"
 settings.register_profile("rue", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rue")
+
+
+def pytest_collection_modifyitems(items):
+    """What repeats more often in `make soak` belongs to it."""
+    for item in items:
+        if not hasattr(item, "function"):
+            continue  # a docstring
+        test = getattr(item.function, "hypothesis", None)
+        function = inspect.unwrap(item.function if test is None else test.inner_test)
+        if "many" in function.__code__.co_names:
+            item.add_marker(pytest.mark.soak)
 
 
 def many(short, long):

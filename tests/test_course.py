@@ -9,7 +9,8 @@ from scipy import sparse
 import rue
 from rue.container import read_container
 from rue.inspection import describe
-from rue.learners.pool import COLUMNS, DIAGONAL
+from rue.learners.matrices import DIAGONAL
+from rue.learners.pool import COLUMNS
 from rue.learners.standing import MOST_LOOKS, Course
 from rue.model_file import Model, load, save
 from rue.passes import Pass

@@ -13,9 +13,10 @@ from scipy import sparse
 from scipy.optimize import brentq, minimize_scalar
 
 import rue
+from rue.learners.matrices import DIAGONAL, NARROW, USED
 from rue.learners.mixing import GAPS, LOSSES, MIXED, SHARES
 from rue.learners.mixture import NOTED, NOTES, RATES
-from rue.learners.pool import DIAGONAL, KINDS, NARROW, USED
+from rue.learners.pool import KINDS
 from rue.learners.standing import standing
 
 

@@ -16,24 +16,12 @@ from rue.learners.committee import Committee, Seats
 from rue.learners.gradient import Gradient
 from rue.learners.intake import Names
 from rue.learners.leader import Leader
+from rue.learners.matrices import DIAGONAL, NARROW, USED
 from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
 from rue.learners.multiclass import Softmax
 from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
-from rue.learners.pool import (
-    COLUMNS,
-    DIAGONAL,
-    HELD,
-    HIGH,
-    KINDS,
-    LOW,
-    NARROW,
-    SLOPES,
-    SPREAD_OF_LABELS,
-    UNIT,
-    USED,
-    PoolPoint,
-)
+from rue.learners.pool import COLUMNS, HELD, HIGH, KINDS, LOW, SLOPES, SPREAD_OF_LABELS, UNIT, PoolPoint
 from rue.learners.softmax import ClassPool
 from rue.model_arrays import Reader, count, put, put_text, require_memory, typed
 from rue.settings import from_json, rebuilt

@@ -15,6 +15,7 @@ from rue.errors import SettingsError
 from rue.learners.base import Learner
 from rue.learners.committee import committee
 from rue.learners.gradient import require_loss
+from rue.learners.matrices import ALONG, CURVATURE, DIAGONAL, MATRICES, NARROW, NOTED, SLOPE
 from rue.learners.mixing import (
     COST,
     MIXED_NO,
@@ -33,21 +34,14 @@ from rue.learners.mixing import (
 )
 from rue.learners.points import T
 from rue.learners.pool import (
-    ALONG,
     CENTRE,
-    CURVATURE,
-    DIAGONAL,
     HELD,
     HIGH,
     KINDS,
     LOW,
-    MATRICES,
     MEAN,
-    NARROW,
-    NOTED,
     NOTES,
     POOL_MEMORY,
-    SLOPE,
     SLOPES,
     SPREAD_OF_LABELS,
     STATS,

@@ -37,8 +37,6 @@ from rue.learners.matrices import (
     FIRST,
     LARGEST,
     MATRICES,
-    NARROW,
-    NOTED,
     ROW,
     SCALED,
     SLOPE,
@@ -53,27 +51,19 @@ from rue.learners.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, 
 from rue.learners.points import T, padded
 
 __all__ = [
-    "ALONG",
     "CENTRE",
     "COLUMNS",
-    "CURVATURE",
-    "DIAGONAL",
     "HELD",
     "HIGH",
     "KINDS",
     "LOW",
-    "MATRICES",
     "MEAN",
-    "NARROW",
-    "NOTED",
     "NOTES",
     "POOL_MEMORY",
-    "SLOPE",
     "SLOPES",
     "SPREAD_OF_LABELS",
     "STATS",
     "UNIT",
-    "USED",
     "WORK",
     "PoolPoint",
 ]
@@ -87,7 +77,7 @@ HOPELESS, FAR = 0.1, 500.0
 """How far behind a kind must be to be hopeless: so much more than the best loss, and the logarithm of its weight."""
 PATIENCE, LOOK = 2**14, 2**10
 """After how many rounds it is first seen who is hopeless, and after how many more again."""
-NOTES = 1024
+NOTES = 512
 """How many features of a row are worked on at once."""
 COLUMNS = (0, 2, 3, 1)
 """Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a line of the cache."""
