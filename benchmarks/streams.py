@@ -68,6 +68,7 @@ def write(path: Path, lines: list[bytes], size: int) -> str:
     with open(path, "wb") as file:
         while done < size:
             done += file.write(b"".join(drawn[rng.integers(0, drawn.size, 20_000)]))
+    os.sync()  # or it is written to disk while programs are timed
     return str(path)
 
 

@@ -17,6 +17,8 @@ DONE, ROOM = np.uint64(0), np.uint64(99)
 """Codes: all is well; there is no room for the row, which is to be read again."""
 _0, _1, _2, _7, _8, _32 = (np.uint64(i) for i in (0, 1, 2, 7, 8, 32))
 _LOW = np.uint64(0xFFFFFFFF)
+SHORT = np.uint64(40)
+"""Features in a row that are put in order at once."""
 LONG = 1024
 """Features in a row for which there is room to sort."""
 
@@ -41,8 +43,8 @@ class Csr(NamedTuple):
     def arrange(self, lo: Any, hi: Any) -> Any:
         """Sort the features lo:hi by index, equal ones as they came: where an index occurs again, hi if none does.
 
-        The keys, index above place, are put in order eight by eight, by counting for each the smaller ones, and
-        then merged: neither has branches that depend on them.
+        The keys, index above place, are put in order by counting for each the smaller ones, a short row at once, a long
+        one eight by eight, which are then merged: neither has branches that depend on them.
         """
         n, keys = hi - lo, self.keys
         for i in range(n):
@@ -51,13 +53,14 @@ class Csr(NamedTuple):
         padded = (n + _7) & ~_7
         for i in range(n, padded):
             keys[i] = ~_0
-        for start in range(_0, padded, _8):
-            for i in range(start, start + _8):
+        length = padded if padded <= SHORT else _8
+        for start in range(_0, padded, length):
+            for i in range(start, start + length):
                 key, smaller = keys[i], _0
-                for j in range(start, start + _8):
+                for j in range(start, start + length):
                     smaller += np.uint64(keys[j] < key)
                 keys[padded + start + smaller] = key
-        source, target, length = padded, _0, _8
+        source, target = padded, _0
         while length < n:
             for start in range(_0, n, length * _2):
                 middle = min(start + length, n)
