@@ -1,7 +1,7 @@
 """Loops over members in vector instructions: plain arithmetic on numbers, made a function of arrays by `@lanes`.
 
 Interpreted, such a function is given its arrays as they are. Compiled, it is run once, on numbers that write down what
-is done to them as LLVM's instructions, for LANES at once and, for what is left over, for one. Numba's own loops become
+is done to them as LLVM's instructions, for eight at once and, for what is left over, for one. Numba's own loops become
 vector instructions only behind a question whether any two of the arrays overlap, which took longer than the loops, of
 eight or sixteen rounds each.
 """
@@ -258,14 +258,14 @@ def _compile(made: Any, body: Any, results: int, fold: str) -> None:
 
 
 def _write_down(body: Any, results: int, fold: str, context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """The instructions: a loop over LANES at a time, then one over those that are left."""
+    """The instructions: a loop over several at a time, then one over those that are left."""
     given = []
     for kind, arg in zip(signature.args[2:], args[2:], strict=True):
         array = isinstance(kind, numba.types.Array)
         given.append((array, context.make_array(kind)(context, builder, arg).data if array else arg))
     first, many = args[0], args[1]
     begin, totals = first, list[Any]()
-    for count in (LANES, 1) if fold else (4 * LANES, 2 * LANES, 1):
+    for count in (LANES, 1) if fold else (2 * LANES, 1):
         end = builder.add(first, builder.and_(many, ir.Constant(many.type, -count)))
         total = _total(builder, fold, count, totals)
         one = ir.Constant(many.type, count)
