@@ -15,7 +15,7 @@ from scipy.optimize import brentq, minimize_scalar
 import rue
 from rue.learners.matrices import DIAGONAL, NARROW, USED
 from rue.learners.mixing import GAPS, LOSSES, MIXED, SHARES
-from rue.learners.mixture import NOTED, NOTES, RATES
+from rue.learners.mixture import NOTED, NOTES, RATES, step_of
 from rue.learners.pool import KINDS
 from rue.learners.standing import standing
 
@@ -486,3 +486,20 @@ def test_no_share_is_so_small_that_products_are_subnormal():
     shares, kinds = pool.members[SHARES].reshape(pool.kinds.size, -1), pool.kinds
     assert (shares * kinds[:, None] * 1e-30 > np.finfo(float).tiny).all()
     assert shares.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_the_members_steps_are_nearly_implicit():
+    """step_of against the root of d = a/(1 + e^{z + d}) found by halving: as near as it says."""
+    rng = np.random.default_rng(3)
+    p, a = rng.normal(size=4000) * rng.choice([0.1, 3.0, 30.0], 4000), 10.0 ** rng.uniform(-6.0, 4.0, 4000)
+    for y in (1.0, -1.0):
+        low, high = np.zeros(4000), a.copy()
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            above = middle * (1.0 + np.exp(np.minimum(y * p + middle, 700.0))) > a
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        step = np.empty(4000)
+        step_of(0, 4000, step, p, 1.0 / (1.0 + np.exp(y * p)), a, y)
+        off = np.abs(step / (-y * high) - 1.0)
+        assert off.mean() < 3e-4
+        assert off.max() < 0.05

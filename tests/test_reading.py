@@ -293,3 +293,21 @@ def test_names_are_looked_for_where_they_are_wanted(tmp_path, naming):
         data = Data((str(path),), naming=naming, **options)
         assert sum(len(block) for block in data) == 2
         assert any("red" in name for name in data.names.of.values()) == naming
+
+
+class Streaming:
+    """Nothing but Arrow's C stream interface, as any library may offer it."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_anything_with_arrows_c_stream_is_a_table():
+    table = pa.table({"size": [1.5, 2.5, 0.5, 3.0], "colour": ["red", None, "blue", "red"], "bought": [0, 1, 0, 1]})
+    wanted, found = (rue.learn(X, "bought") for X in (table, Streaming(table)))
+    assert found.learner == wanted.learner
+    assert found.names == wanted.names
+    assert found.risk == wanted.risk > 0.0
