@@ -27,6 +27,7 @@ from rue._intrinsics import (
 from rue._jit import kernel
 from rue._lanes import bits, choose, from_bits, higher, lower, root
 from rue._lanes import lanes as traced
+from rue._tables import EIGHT, as_columns, as_rows
 
 
 @kernel
@@ -168,6 +169,33 @@ def test_rows_are_gathered_and_moved(kind, length, many):
         assert np.array_equal(found_table, wanted)
 
 
+@kernel
+def turned(columns, table, spots, many):
+    as_columns(columns, 1, table, spots, many)
+
+
+@kernel
+def turned_back(columns, table, spots, many):
+    as_rows(table, spots, columns, 1, many)
+
+
+@pytest.mark.parametrize("many", [0, 1, 3, 7, 8, 9, 15, 16, 17, 24])
+def test_rows_become_columns_and_columns_rows(many):
+    rng = np.random.default_rng(many)
+    spots = np.zeros(24, dtype=np.int64)
+    spots[:many] = rng.permutation(30)[:many]
+    for run, back in ((turned, turned_back), (turned.function, turned_back.function)):
+        table, columns = rng.normal(size=(30, EIGHT)), np.full((1 + EIGHT, 24), 5.0)
+        run(columns, table, spots, many)
+        assert np.array_equal(columns[1:, :many], table[spots[:many]].T)
+        assert (columns[0] == 5.0).all()
+        columns[1:] = rng.normal(size=(EIGHT, 24))
+        wanted = table.copy()
+        wanted[spots[:many]] = columns[1:, :many].T
+        back(columns, table, spots, many)
+        assert np.array_equal(table, wanted)
+
+
 @traced(results=2)
 def quotient_and_root(x, y, scale):
     low, high = lower(x, y), higher(x, y)
@@ -182,6 +210,26 @@ def squares(x, by):
 @traced(fold="least")
 def least(x):
     return x
+
+
+@traced(results=2, whole=True)
+def twice_and_less(x, by):
+    return 2.0 * x, x - by
+
+
+@kernel
+def whole_lanes(many, x, a, b):
+    twice_and_less(0, many, a, b, x, 3.0)
+
+
+@pytest.mark.parametrize("many", [0, 1, 7, 8, 9, 16, 23])
+def test_whole_lanes_go_on_to_the_next_eight(many):
+    x, end = np.arange(32.0), -(-many // 8) * 8
+    for run in (whole_lanes, whole_lanes.function):
+        a, b = np.full(32, 100.0), np.full(32, 200.0)
+        run(many, x, a, b)
+        assert np.array_equal(a, np.where(x < end, 2.0 * x, 100.0))
+        assert np.array_equal(b, np.where(x < end, x - 3.0, 200.0))
 
 
 @kernel

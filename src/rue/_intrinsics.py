@@ -21,6 +21,7 @@ __all__ = [
     "aligned",
     "aligned_zeros",
     "collect_lanes",
+    "data_of",
     "fetch",
     "gather_rows",
     "lowest_bit",
@@ -175,8 +176,8 @@ def spread(builder: Any, x: Any, count: int) -> Any:
 def _collect_lanes(_: Any, sums: Any, at: Any, table: Any, place: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         doubles = ir.VectorType(ir.DoubleType(), LANES)
-        into = several(builder, _data(context, builder, signature, args, 0), args[1], LANES)
-        table = _data(context, builder, signature, args, 2)
+        into = several(builder, data_of(context, builder, signature, args, 0), args[1], LANES)
+        table = data_of(context, builder, signature, args, 2)
         weights = builder.load(several(builder, table, args[3], LANES), align=4)
         if signature.args[2].dtype != numba.types.float64:
             weights = builder.fpext(weights, doubles)
@@ -191,8 +192,8 @@ def _collect_lanes(_: Any, sums: Any, at: Any, table: Any, place: Any, x: Any) -
 def _move_lanes(_: Any, table: Any, place: Any, steps: Any, at: Any, f: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         doubles = ir.VectorType(ir.DoubleType(), LANES)
-        into = several(builder, _data(context, builder, signature, args, 0), args[1], LANES)
-        steps = _data(context, builder, signature, args, 2)
+        into = several(builder, data_of(context, builder, signature, args, 0), args[1], LANES)
+        steps = data_of(context, builder, signature, args, 2)
         step = builder.load(several(builder, steps, args[3], LANES), align=8)
         before, single = builder.load(into, align=4), signature.args[0].dtype != numba.types.float64
         if single:
@@ -248,7 +249,7 @@ def _gather_rows(_: Any, sums: Any, at: Any, table: Any, spots: Any, column: Any
     whole = numba.types.int64
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        into, rows, factors = (_data(context, builder, signature, args, n) for n in (0, 2, 5))
+        into, rows, factors = (data_of(context, builder, signature, args, n) for n in (0, 2, 5))
         for begin, count in _parts(signature.args[7]):
             own = several(builder, into, builder.add(args[1], ir.Constant(args[1].type, begin)), count)
             total = cgutils.alloca_once_value(builder, builder.load(own, align=8))
@@ -271,7 +272,7 @@ def _move_rows(_: Any, table: Any, spots: Any, column: Any, steps: Any, at: Any,
     whole = numba.types.int64
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows, own, factors = (_data(context, builder, signature, args, n) for n in (0, 3, 5))
+        rows, own, factors = (data_of(context, builder, signature, args, n) for n in (0, 3, 5))
         single = signature.args[0].dtype != numba.types.float64
         for begin, count in _parts(signature.args[7]):
             begins = builder.add(args[4], ir.Constant(args[4].type, begin))
@@ -292,7 +293,7 @@ def _move_rows(_: Any, table: Any, spots: Any, column: Any, steps: Any, at: Any,
     return numba.types.void(table, spots, whole, steps, whole, f, whole, r), generate
 
 
-def _data(context: Any, builder: Any, signature: Any, args: Any, n: int) -> Any:
+def data_of(context: Any, builder: Any, signature: Any, args: Any, n: int) -> Any:
     """A pointer to what the n-th argument, an array, holds."""
     return context.make_array(signature.args[n])(context, builder, args[n]).data
 
@@ -300,7 +301,7 @@ def _data(context: Any, builder: Any, signature: Any, args: Any, n: int) -> Any:
 def _place(context: Any, builder: Any, signature: Any, args: Any, n: int, k: Any, begin: int) -> Any:
     """Where in the table, the n-th argument, what belongs to the k-th spot begins; spots and column follow it."""
     shape = context.make_array(signature.args[n])(context, builder, args[n]).shape
-    spot = builder.load(builder.gep(_data(context, builder, signature, args, n + 1), [k]))
+    spot = builder.load(builder.gep(data_of(context, builder, signature, args, n + 1), [k]))
     line = builder.mul(spot, builder.extract_value(shape, 1))
     return builder.add(line, builder.add(args[n + 2], ir.Constant(args[n + 2].type, begin)))
 

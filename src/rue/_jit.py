@@ -1,6 +1,6 @@
 """The room that knows how Numba is used: parameters, their methods, and kernels.
 
-Beside it only `_cache`, `_callees`, `_shortcuts`, `_intrinsics` and `_lanes` know.
+Beside it only `_cache`, `_callees`, `_shortcuts`, `_intrinsics`, `_lanes` and `_tables` know.
 
 A loss, domain, step or algorithm is a *parameter*: a frozen dataclass with plain Python methods. A *kernel* is a
 plain function that calls those methods. Before a kernel runs, each parameter is turned into a named tuple of its

@@ -70,34 +70,6 @@ def add(row: Any, scale: Any, w: Any) -> None:
         w[row.place(k)] += scale * x[k]
 
 
-def add_both(row: Any, scale: Any, w: Any, other: Any, v: Any) -> None:
-    """w += scale·x and v += other·x, read four at a time, so that no feature waits until another's is written."""
-    x = row.values
-    if row.shift > _0:
-        w[_0] += scale
-        v[_0] += other
-    k = row.lo
-    while k + _4 <= row.hi:
-        i, j, m, n = row.place(k), row.place(k + _1), row.place(k + _2), row.place(k + _3)
-        a, b, c, e = x[k], x[k + _1], x[k + _2], x[k + _3]
-        vi, vj, vm, vn = v[i], v[j], v[m], v[n]
-        wi, wj, wm, wn = w[i], w[j], w[m], w[n]
-        w[i] = wi + scale * a
-        v[i] = vi + other * a
-        w[j] = wj + scale * b
-        v[j] = vj + other * b
-        w[m] = wm + scale * c
-        v[m] = vm + other * c
-        w[n] = wn + scale * e
-        v[n] = vn + other * e
-        k += _4
-    while k < row.hi:
-        j = row.place(k)
-        w[j] += scale * x[k]
-        v[j] += other * x[k]
-        k += _1
-
-
 def square(row: Any) -> Any:
     """‖x‖²."""
     total = 1.0 if row.shift > _0 else 0.0
@@ -134,7 +106,7 @@ def finite(row: Any) -> Any:
 
 def _row(cls: type[R]) -> type[R]:
     """Give a kind of row, which says where its features are, the words that all rows share."""
-    for word in (dot_and_square, dot, add, add_both, square, at, many, feature, finite):
+    for word in (dot_and_square, dot, add, square, at, many, feature, finite):
         setattr(cls, word.__name__, word)
     return values(cls)
 
@@ -161,6 +133,15 @@ class SparseRow(NamedTuple):
         """The coordinate of a feature a little further on than the k-th, whichever row it belongs to."""
         i = self.lo + k + _SOON
         return self.indices[i] + self.shift if i < np.uint64(self.indices.size) else _0
+
+    def add_afar(self, scale: Any, w: Any) -> None:
+        """w += scale·x, where w is not in the cache."""
+        x, last = self.values, np.uint64(self.indices.size) - _1
+        for k in range(self.lo, self.hi):
+            fetch(w, self.indices[min(k + _SOON, last)] + self.shift)
+            w[self.place(k)] += scale * x[k]
+        if self.shift > _0:
+            w[_0] += scale
 
     def fits(self, size: Any) -> Any:
         """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
@@ -191,6 +172,9 @@ class DenseRow(NamedTuple):
 
     def ahead(self, k: Any) -> Any:
         return _0  # the processor sees by itself where a dense row goes
+
+    def add_afar(self: Any, scale: Any, w: Any) -> None:
+        self.add(scale, w)
 
     def fits(self, size: Any) -> Any:
         return self.hi - self.lo + self.shift <= size

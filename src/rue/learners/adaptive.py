@@ -100,7 +100,7 @@ class DiagonalRule:
     rate: float
     beta: float
 
-    def learn(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         m = point.memory
         p = point.dot(row)
         slope = self.loss.slope(p, y)
@@ -118,7 +118,6 @@ class DiagonalRule:
             x = row.at(k)
             if not abs(x) < TINY:  # so that NaN is seen
                 self.touch(point, row.place(k), x, g)
-        ledger.gather(row, g)
         return p, slope, True
 
     def touch(self, point: Any, j: Any, x: Any, g: Any) -> None:

@@ -140,7 +140,7 @@ class CommitteeRule:
     loss: Any
     tree: Any
 
-    def learn(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         m, p = point.memory, point.dot(row)
         slope, cost = self.loss.slope(p, y), weight * self.loss.value(p, y)
         if not math.isfinite(p + slope + cost + weight * weight) or not row.finite():
@@ -154,7 +154,6 @@ class CommitteeRule:
         m[T] += 1.0
         m[RESIDUAL] = point.tree.residual()
         point.experts().charge(cost, weight, point.scratch, point.work)
-        ledger.gather(row, weight * slope)
         return p, slope, True
 
 

@@ -39,7 +39,7 @@ class GradientRule:
     lambda_: float
     by_time: bool
 
-    def learn(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         """The prediction, the slope there, and whether all was finite; if not, nothing has changed."""
         m, lambda_ = point.memory, self.lambda_
         p, square = point.dot_and_square(row)
@@ -63,11 +63,10 @@ class GradientRule:
         played = weight * self.average.alpha(t, eta)
         if moving and eta > 0.0:
             shrink = 1.0 - eta * alpha * lambda_
-            if not point.move(self.domain, row, shrink, -eta * g, p, square, played, ledger, weight * slope):
+            if not point.move(self.domain, row, shrink, -eta * g, p, square, played):
                 return p, slope, False
         else:
             point.play(played)
-            ledger.gather(row, weight * slope)
         m[T], m[MASS], m[LARGEST], m[GRADIENTS] = t, mass, largest, gradients
         m[PENALTY] += weight * 0.5 * lambda_ * size
         return p, slope, True

@@ -56,7 +56,7 @@ class LinearLeaderRule:
     loss: Any
     domain: Any
 
-    def learn(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         p = point.dot(row)
         slope = self.loss.slope(p, y)
         if not math.isfinite(p + slope + slope * p) or not math.isfinite(
@@ -66,7 +66,6 @@ class LinearLeaderRule:
         row.add(weight * slope, point.theta)
         self.domain.lowest(point.theta, point.w)
         point.memory[T] += 1.0
-        ledger.gather(row, weight * slope)
         return p, slope, True
 
 
@@ -77,7 +76,7 @@ class SquareLeaderRule:
     loss: Any
     domain: Any
 
-    def learn(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         m = point.memory
         p = point.dot(row)
         slope = self.loss.slope(p, y)
@@ -91,7 +90,6 @@ class SquareLeaderRule:
         if xx > 0.0:
             point.w[0] = xy / xx
             self.domain.onto(point.w, point.scratch)
-        ledger.gather(row, weight * slope)
         return p, slope, True
 
 

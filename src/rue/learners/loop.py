@@ -41,22 +41,25 @@ class Lesson(NamedTuple):
     rule: Any
 
     def give(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
-        """The prediction made before the update, and what became of the example, which the ledger is told."""
+        """The prediction made before the update, what became of the example, and weight·slope, 0 if it is not scored.
+
+        The ledger is told of it.
+        """
         rule = self.rule
         if not 0.0 <= weight < math.inf:
-            return math.nan, BAD_WEIGHT
+            return math.nan, BAD_WEIGHT, 0.0
         if not rule.loss.accepts(y):
-            return math.nan, BAD_LABEL
+            return math.nan, BAD_LABEL, 0.0
         if weight > 0.0:
-            p, slope, good = rule.learn(point, row, y, weight, ledger)
+            p, slope, good = rule.learn(point, row, y, weight)
             if good:
                 ledger.enter(rule.loss, row, p, y, weight, slope)
         else:
-            p = point.dot(row)
+            p, slope = point.dot(row), 0.0
             good = math.isfinite(p)
         if good:
-            return p, OK
-        return p, REFUSED if row.finite() else BAD_FEATURE
+            return p, OK, weight * slope
+        return p, REFUSED if row.finite() else BAD_FEATURE, 0.0
 
 
 @kernel
@@ -69,20 +72,21 @@ def run_rows(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any
     size = rows.coordinates()
     if size > point.size() or not ledger.room(size):
         return begin, TOO_WIDE
-    for i in range(begin, y.size):
-        if not rows.sound(i):
-            return i, BROKEN
-        row = rows.row(i)
-        if not row.ordered():
-            return i, UNORDERED
-        if not row.fits(size):
-            return i, TOO_WIDE
-        weight = weights[i] if weights.size > 0 else 1.0
-        p, status = Lesson(rule).give(point, row, y[i], weight, ledger)
-        if status > REFUSED:
-            return i, status
-        out[i] = p if status == OK else math.nan
-    return y.size, OK
+    i, status = begin, OK
+    while i < y.size and status <= REFUSED:
+        status = BROKEN
+        if rows.sound(i):
+            row = rows.row(i)
+            status = UNORDERED if not row.ordered() else TOO_WIDE if not row.fits(size) else OK
+        if status == OK:
+            weight = weights[i] if weights.size > 0 else 1.0
+            p, status, g = Lesson(rule).give(point, row, y[i], weight, ledger)
+            if status <= REFUSED:
+                out[i] = p if status == OK else math.nan
+                ledger.gather(rows, i, g)
+                i += 1
+    ledger.close(rows, i)
+    return i, status if status > REFUSED else OK
 
 
 @kernel

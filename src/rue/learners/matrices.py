@@ -13,6 +13,7 @@ __all__ = [
     "DIAGONAL",
     "DIRECTION",
     "FIRST",
+    "KNOWN",
     "LARGEST",
     "MATRICES",
     "NARROW",
@@ -41,16 +42,16 @@ ALONG, SLOPE, CURVATURE = range(LOWEST + 1, LOWEST + 4)
 # then the sums of kinds 0 to 3.
 LARGEST, SQUARES, VISITS, FIRST, SUMS = range(5)
 # Rows of `notes`: the features of the row as they are; divided as kinds 0, 1 and 2 divide them; the directions of kinds
-# 0 to 3.
-VALUE, SCALED, DIRECTION = 0, 1, 4
-NOTED = DIRECTION + DIAGONAL
+# 0 to 3; their columns of `stats`.
+VALUE, SCALED, DIRECTION, KNOWN = 0, 1, 4, 8
+NOTED = KNOWN + SUMS + DIAGONAL
 
 P = TypeVar("P")
 
 
 def with_matrices(cls: type[P]) -> type[P]:
     """Give a pool the words for its kinds 4 and 5."""
-    for word in (in_matrices, collect, place, multiply, turn):
+    for word in (in_matrices, collect, fill_room, place, multiply, turn):
         setattr(cls, word.__name__, word)
     return cls
 
@@ -76,6 +77,14 @@ def collect(self: Any, many: Any) -> None:
                 at = self.seats[DIAGONAL + which] * r
                 for i in range(r if at >= 0 else 0):
                     p[at + i] += line[which, i] * v
+
+
+def fill_room(self: Any, many: Any) -> None:
+    """Write the features that are noted into `room`."""
+    for k in range(many):
+        j = self.spots[k]
+        if self.memory[USED] >= 0.0:
+            self.place(j, self.in_matrices(j, self.notes[VALUE, k], self.notes[SCALED, k]))
 
 
 def place(self: Any, j: Any, v: Any) -> None:

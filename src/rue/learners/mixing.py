@@ -189,7 +189,7 @@ def settle(self: Any, work: Any) -> None:
     for kind in range(running):
         first, away = kind * each, lowest[kind] - best
         part = total_of(first, each, shares)
-        kinds[kind] = part * (exp(max(LEAST, -eta * away)) if eta < math.inf else 1.0 if away == 0.0 else 0.0)
+        kinds[kind] = part * (1.0 if away == 0.0 else exp(max(LEAST, -eta * away)) if eta < math.inf else 0.0)
         total += kinds[kind]
         times(first, each, shares, shares, 1.0 / part)
     for kind in range(running):

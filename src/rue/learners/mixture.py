@@ -10,7 +10,7 @@ import numpy as np
 from rue._intrinsics import LANES, aligned_zeros
 from rue._jit import parameter
 from rue._lanes import bits, from_bits, higher, lanes, lower
-from rue.arithmetic import exp_roughly, log, log_roughly
+from rue.arithmetic import exp_roughly, log
 from rue.errors import SettingsError
 from rue.learners.base import Learner
 from rue.learners.committee import committee
@@ -92,14 +92,12 @@ class _Rule:
         """How far each member's prediction is to move, into `scratch`, where by now rate·⟨f, x⟩ stands."""
         raise NotImplementedError
 
-    def learn(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
-        ledger.expect(row)
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         p = point.dot(row)
         slope, value = self.loss.slope(p, y), self.loss.value(p, y)
-        if not math.isfinite(p + weight * value + weight * weight * slope * slope) or not math.isfinite(row.square()):
+        if not math.isfinite(p + weight * value + weight * weight * slope * slope) or not point.bounded(row):
             return p, slope, False
         self.play_round(point, row, y, weight, weight * value)
-        ledger.gather(row, weight * slope)
         return p, slope, True
 
     def play_round(self, point: Any, row: Any, y: Any, weight: Any, cost: Any) -> None:
@@ -128,17 +126,30 @@ def cost_of(right: Any, weight: Any) -> Any:
     return -weight * log(right)
 
 
+def rough_log(x: Any) -> Any:
+    """ln x to 0.03: the bits of a number are nearly its logarithm."""
+    return (from_bits((bits(x) >> 20) + 0x4338000000000000) - _ONE) * _OCTAVE
+
+
+_OCTAVE = math.log(2.0) * 2.0**-32
+_ONE = 1.5 * 2.0**52 + (1023.0 - 0.043) * 2.0**32
+
+
 @lanes()
-def step_of(p: Any, wrong: Any, reach: Any, y: Any) -> Any:
-    """As `Logistic.prox` does it, but in two rounds: to 3e-4 on average, 5 % at worst."""
+def step_of(p: Any, right: Any, wrong: Any, reach: Any, y: Any) -> Any:
+    """As `Logistic.prox` does it, but to 2e-4 on average, 3 % at worst.
+
+    The step s has s(1 + e^{z + s}) = a. It is less than a·wrong, and than Lambert's W(a·e^−z), of which a rough value
+    will do; a round of Halley's method on the logarithm of the equation does the rest.
+    """
     a, z = higher(reach, 1e-200), y * p
-    octaves = from_bits((bits(1.0 + a) >> 52) + 0x4338000000000000) - (6755399441055744.0 + 1022.5)
-    step = lower(a * wrong, higher(-z, 0.0) + 0.34657359027997264 * octaves)
-    for _ in range(2):
-        e = exp_roughly(z + step)
-        short = log_roughly(step * (1.0 + e) / a)
-        step = step * (1.0 - lower(short * (1.0 + e) / (1.0 + e + step * e), 0.9))
-    return -y * step
+    x = rough_log(1.0 + a * wrong / right)
+    step = lower(a * wrong, x * (1.0 - rough_log(1.0 + x) / (2.0 + x)))
+    e = exp_roughly(z + step)
+    slant, made = e / (1.0 + e), step * (1.0 + e)
+    first, short = 1.0 + step * slant, made - a
+    second = step * step * (slant - slant * slant) - 1.0
+    return -y * (step * (1.0 - lower(2.0 * short * first / (first * first * (made + a) - short * second), 0.9)))
 
 
 @parameter
@@ -160,8 +171,12 @@ class ChanceRule(_Rule):
             point.work[CURVATURE, kind] = weight * yes * no
 
     def choose_steps(self, point: Any, members: Any, y: Any) -> None:
-        step, wrong = point.scratch[STEP], point.scratch[NO if y > 0.0 else YES]
-        step_of(0, members, step, point.scratch[PREDICTION], wrong, step, y)
+        step, right, wrong = (
+            point.scratch[STEP],
+            point.scratch[YES if y > 0.0 else NO],
+            point.scratch[NO if y > 0.0 else YES],
+        )
+        step_of(0, members, step, point.scratch[PREDICTION], right, wrong, step, y)
 
 
 @parameter

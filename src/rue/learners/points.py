@@ -123,13 +123,8 @@ class Scaled(NamedTuple):
         self.memory[SPREAD] += alpha * self.memory[SCALE]
         self.memory[TOTAL] += alpha
 
-    def move(
-        self, domain: Any, row: Any, shrink: Any, a: Any, p: Any, square: Any, alpha: Any, ledger: Any, g: Any
-    ) -> bool:
-        """Play w, then w ← Π(shrink·w + a·x), given p = ⟨w, x⟩ and ‖x‖²; False, and no change, if not finite.
-
-        The ledger gathers g·x on the way.
-        """
+    def move(self, domain: Any, row: Any, shrink: Any, a: Any, p: Any, square: Any, alpha: Any) -> bool:
+        """Play w, then w ← Π(shrink·w + a·x), given p = ⟨w, x⟩ and ‖x‖²; False, and no change, if not finite."""
         m, v, averaging = self.memory, self.v, self.r.size > 0
         inner = p - row.dot(self.c) if self.c.size > 0 else p
         total = shrink * shrink * m[SQUARE] + 2.0 * shrink * a * inner + a * (a * square)
@@ -146,7 +141,7 @@ class Scaled(NamedTuple):
         b = a / m[SCALE]
         if averaging:
             row.add(-m[SPREAD] * b, self.r)
-        ledger.gather_beside(row, g, b, v)
+        row.add(b, v)
         if total > self.radius * self.radius:
             m[SCALE] *= self.radius / math.sqrt(total)
             total = self.radius * self.radius
@@ -215,9 +210,7 @@ class Coordinate(NamedTuple):
     def play(self, alpha: Any) -> None:
         self.memory[TOTAL] += alpha
 
-    def move(
-        self, domain: Any, row: Any, shrink: Any, a: Any, p: Any, square: Any, alpha: Any, ledger: Any, g: Any
-    ) -> bool:
+    def move(self, domain: Any, row: Any, shrink: Any, a: Any, p: Any, square: Any, alpha: Any) -> bool:
         if not math.isfinite(a * (a * square)):
             return False
         self.play(alpha)
@@ -225,7 +218,6 @@ class Coordinate(NamedTuple):
             self.nudge(domain, _0, a)
         for k in range(row.lo, row.hi):
             self.nudge(domain, row.place(k), a * row.at(k))
-        ledger.gather(row, g)
         return True
 
     def nudge(self, domain: Any, j: Any, amount: Any) -> None:
@@ -277,9 +269,7 @@ class Dense(NamedTuple):
         for j in range(self.r.size):
             self.r[j] += alpha * self.w[j]
 
-    def move(
-        self, domain: Any, row: Any, shrink: Any, a: Any, p: Any, square: Any, alpha: Any, ledger: Any, g: Any
-    ) -> bool:
+    def move(self, domain: Any, row: Any, shrink: Any, a: Any, p: Any, square: Any, alpha: Any) -> bool:
         if not math.isfinite(a * (a * square)):
             return False
         self.play(alpha)
@@ -288,7 +278,6 @@ class Dense(NamedTuple):
                 self.w[j] *= shrink
         row.add(a, self.w)
         self.memory[RESIDUAL] = max(self.memory[RESIDUAL], domain.onto(self.w, self.scratch))
-        ledger.gather(row, g)
         return True
 
     def current(self, domain: Any) -> Any:

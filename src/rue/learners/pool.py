@@ -14,8 +14,8 @@ curvature h at the kind's own mixed prediction, and serve all its members:
 | 5 | its root mean square | of (1 + Σhxxᵀ)⁻¹ x | 0.1 % at each round |
 
 Kinds 4 and 5 run while no more than `NARROW` features have occurred; for square loss they divide by the first value,
-whatever follows, which makes them ridge regressions. Any kind but the two that lead retires when it is hopelessly
-behind (`retire_some`): the rest of a long stream is then learnt faster. Every member takes an implicit step: along
+whatever follows, which makes them ridge regressions. A kind retires when it is hopelessly behind the best
+(`retire_some`): the rest of a long stream is then learnt faster. Every member takes an implicit step: along
 f, to the prediction argmin_q r⟨f, x⟩ℓ(q, y) + ½(q − p)². So no rate is too large.
 """
 
@@ -28,13 +28,15 @@ import numpy as np
 
 from rue._intrinsics import fetch, gather_rows, move_rows
 from rue._jit import values
-from rue._lanes import lanes, root
+from rue._lanes import choose, higher, lanes, root
+from rue._tables import EIGHT, as_columns, as_rows
 from rue.learners.matrices import (
     ALONG,
     CURVATURE,
     DIAGONAL,
     DIRECTION,
     FIRST,
+    KNOWN,
     LARGEST,
     MATRICES,
     ROW,
@@ -94,20 +96,43 @@ _LINE = np.uint64(16)
 """How many float32 a line of the cache holds."""
 
 
-@lanes()
+@lanes(whole=True)
 def by_root_of(x: Any, visits: Any, squares: Any) -> Any:
+    """x divided by the root mean square, x included."""
     return x * root((visits + 1.0) / (squares + x * x))
 
 
-@lanes()
-def less_steep(v: Any, total: Any) -> Any:
-    """v/(1 + √total)."""
-    return v / (1.0 + root(total))
+@lanes(whole=True)
+def by_first_of(x: Any, initial: Any, largest: Any) -> Any:
+    """x divided by the first magnitude, as long as that counts."""
+    size = higher(x, -x)
+    return x / higher(choose(-initial, 0.0, initial, size), higher(largest, size) * NEAR)
 
 
-@lanes()
-def less_curved(v: Any, total: Any) -> Any:
-    return v / (1.0 + total)
+@lanes(whole=True)
+def by_largest_of(x: Any, largest: Any) -> Any:
+    return x / higher(largest, higher(x, -x))
+
+
+@lanes(results=4, whole=True)
+def visited(x: Any, largest: Any, squares: Any, visits: Any, initial: Any) -> Any:
+    """The four, with x entered."""
+    size = higher(x, -x)
+    return higher(largest, size), squares + x * x, visits + 1.0, choose(-initial, 0.0, initial, size)
+
+
+@lanes(results=2, whole=True)
+def less_steep(v: Any, total: Any, slope: Any, left: Any) -> Any:
+    """What is left of the total and (slope·v)², and v/(1 + its root)."""
+    total = left * total + (slope * v) * (slope * v)
+    return total, v / (1.0 + root(total))
+
+
+@lanes(results=2, whole=True)
+def less_curved(v: Any, total: Any, curvature: Any) -> Any:
+    """The total and curvature·v², and v/(1 + it)."""
+    total = total + curvature * v * v
+    return total, v / (1.0 + total)
 
 
 @values
@@ -177,13 +202,18 @@ class PoolPoint(NamedTuple):
     def average_dot(self, row: Any) -> Any:
         return self.dot(row)
 
+    def bounded(self, row: Any) -> Any:
+        """Whether ‖x‖² is a number; the row has been noted."""
+        x, many = self.notes[VALUE], self.spots[self.notes.shape[1]]
+        return math.isfinite(inner(0, many, x, x) if row.many() <= np.uint64(x.size) else row.square())
+
     def note(self, row: Any, begin: Any, end: Any) -> Any:
         """Note as many of a row's features as there is room for, zeros left out, and where to go on.
 
         Divided by root mean square, first value and largest magnitude, x included; the last two for kinds that run.
         """
         notes, spots, stats, many = self.notes, self.spots, self.stats, 0
-        visits, squares, wide = notes[DIRECTION], notes[DIRECTION + 1], np.uint64(self.weights.shape[1])
+        x, known, wide = notes[VALUE], notes[KNOWN:], np.uint64(self.weights.shape[1])
         first, largest = self.seats[1] >= 0, self.seats[2] >= 0
         k, room = begin, notes.shape[1]
         while k < end and many < room:
@@ -192,20 +222,18 @@ class PoolPoint(NamedTuple):
             fetch(self.weights, soon * wide)
             if first or largest:
                 fetch(self.weights, soon * wide + _LINE)
-            j, x = row.feature(np.uint64(k))
-            if not abs(x) < TINY:  # so that NaN is seen
-                spots[many], notes[VALUE, many] = j, x
-                visits[many], squares[many] = stats[j, VISITS], stats[j, SQUARES]
-                most = max(stats[j, LARGEST], abs(x))
-                if first:
-                    was = stats[j, FIRST] if stats[j, FIRST] > 0.0 else abs(x)
-                    notes[SCALED + 1, many] = x / max(was, most * NEAR)
-                if largest:
-                    notes[SCALED + 2, many] = x / most
-                many += 1
+            spots[many], x[many] = row.feature(np.uint64(k))
+            many += not abs(x[many]) < TINY  # so that NaN is seen
             k += 1
-        by_root_of(0, many, notes[SCALED], notes[VALUE], visits, squares)
         spots[room] = many
+        for i in range(many, -(-many // EIGHT) * EIGHT):
+            spots[i], x[i] = spots[0], x[0]
+        as_columns(notes, KNOWN, stats, spots, many)
+        by_root_of(0, many, notes[SCALED], x, known[VISITS], known[SQUARES])
+        if first:
+            by_first_of(0, many, notes[SCALED + 1], x, known[FIRST], known[LARGEST])
+        if largest:
+            by_largest_of(0, many, notes[SCALED + 2], x, known[LARGEST])
         return k
 
     # Learning: `measure` a row, then `advance` along the directions by the steps that stand in `scratch`.
@@ -220,50 +248,38 @@ class PoolPoint(NamedTuple):
         while begin < n:
             begin = n if n <= room else self.note(row, begin, n)
             many = self.spots[room]
-            self.enter(many)
+            if self.memory[USED] >= 0.0:
+                self.fill_room(many)
+            known = self.notes[KNOWN:]
+            largest, squares, visits, first = known[LARGEST], known[SQUARES], known[VISITS], known[FIRST]
+            x = self.notes[VALUE]
+            visited(0, many, largest, squares, visits, first, x, largest, squares, visits, first)
             self.adapt(0, many, 1.0)
             self.adapt(1, many, 1.0)
             self.adapt(2, many, BY_VISIT)
             self.bend(many)
+            as_rows(self.stats, self.spots, self.notes, KNOWN, many)
         for which in range(MATRICES):
             if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
                 self.multiply(which)
 
-    def enter(self: Any, many: Any) -> None:
-        """Enter the features that are noted into the statistics, and for the matrices into `room`."""
-        stats, values, by_root = self.stats, self.notes[VALUE], self.notes[SCALED]
-        for k in range(many):
-            j, x = self.spots[k], values[k]
-            if self.memory[USED] >= 0.0:
-                self.place(j, self.in_matrices(j, x, by_root[k]))
-            if stats[j, FIRST] == 0.0:
-                stats[j, FIRST] = abs(x)
-            stats[j, LARGEST] = max(stats[j, LARGEST], abs(x))
-            stats[j, SQUARES] += x * x
-            stats[j, VISITS] += 1.0
-
     def adapt(self, kind: Any, many: Any, left: Any) -> None:
         """The directions of kind 0, 1 or 2, whose sums are multiplied by `left` before g²v² is added; their ⟨f, x⟩."""
-        seat, v, f, stats = self.seats[kind], self.notes[SCALED + kind], self.notes[DIRECTION + kind], self.stats
+        seat, v, f, total = (
+            self.seats[kind],
+            self.notes[SCALED + kind],
+            self.notes[DIRECTION + kind],
+            KNOWN + SUMS + kind,
+        )
         if seat >= 0:
-            slope = self.work[SLOPE, seat]
-            for k in range(many):
-                j, g = self.spots[k], slope * v[k]
-                f[k] = left * stats[j, SUMS + kind] + g * g
-                stats[j, SUMS + kind] = f[k]
-            less_steep(0, many, f, v, f)
+            less_steep(0, many, self.notes[total], f, v, self.notes[total], self.work[SLOPE, seat], left)
             self.work[ALONG, seat] += inner(0, many, f, v)
 
     def bend(self, many: Any) -> None:
         """The same for kind 3, whose sums grow by hv²."""
-        seat, v, f, stats = self.seats[3], self.notes[SCALED], self.notes[DIRECTION + 3], self.stats
+        seat, v, f, total = self.seats[3], self.notes[SCALED], self.notes[DIRECTION + 3], self.notes[KNOWN + SUMS + 3]
         if seat >= 0:
-            curvature = self.work[CURVATURE, seat]
-            for k in range(many):
-                j = self.spots[k]
-                f[k] = stats[j, SUMS + 3] + curvature * v[k] * v[k]
-                stats[j, SUMS + 3] = f[k]
-            less_curved(0, many, f, v, f)
+            less_curved(0, many, total, f, v, total, self.work[CURVATURE, seat])
             self.work[ALONG, seat] += inner(0, many, f, v)
 
     def advance(self: Any, row: Any) -> None:
@@ -302,17 +318,18 @@ class PoolPoint(NamedTuple):
         """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
 
         That is the kind whose best member has lost most, if that is a tenth more than the best of all and makes a
-        weight of less than e^−500, and if it is not one of the two that lead.
+        weight of less than e^−500, but not the leader.
         """
         m, lowest, seats, out = self.memory, self.work[LOWEST], self.seats, -1
         if m[T] >= PATIENCE and int(m[T]) % LOOK == 0:
-            best, second, most = math.inf, math.inf, -math.inf
+            best, most, first = math.inf, -math.inf, self.leader()
             for kind in range(KINDS):
                 if seats[kind] >= 0:
                     lost = lowest[seats[kind]]
-                    best, second = min(best, lost), min(second, max(best, lost))
-                    out, most = (kind, lost) if lost > most else (out, most)
-            if not (most > second and most - best > HOPELESS * abs(best) and FAR < m[ETA] * (most - best) < math.inf):
+                    best = min(best, lost)
+                    if lost > most and kind != first:
+                        out, most = kind, lost
+            if not (most - best > HOPELESS * abs(best) and FAR < m[ETA] * (most - best) < math.inf):
                 out = -1
         if seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0:
             m[USED] = -1.0
@@ -324,6 +341,15 @@ class PoolPoint(NamedTuple):
                     if seats[other] == last:
                         seats[other] = place
                 seats[kind] = -1 - last
+
+    def leader(self) -> Any:
+        """The best of kinds 0 to 3, which stays: the others retire when there are too many features."""
+        found, least = -1, math.inf
+        for kind in range(DIAGONAL):
+            lost = self.work[LOWEST, self.seats[kind]] if self.seats[kind] >= 0 else math.inf
+            if lost < least:
+                found, least = kind, lost
+        return found
 
     # Reading.
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from rue._jit import parameter, values
 from rue.learners.points import RESIDUAL
-from rue.ledger import Silent
 
 __all__ = ["Branch", "BranchRule", "Leaf", "LeafRule", "tree"]
 
@@ -68,7 +67,7 @@ class LeafRule:
 
     def teach(self, leaf: Any, row: Any, y: Any, weight: Any) -> None:
         """Let it learn; what it refuses leaves no trace in it."""
-        self.rule.learn(leaf.point, row, y, weight, Silent(0))
+        self.rule.learn(leaf.point, row, y, weight)
 
     def leaves(self) -> list[Any]:
         return [self.rule]

@@ -64,14 +64,11 @@ class _Recorder(NamedTuple):
     def room(self, size: Any) -> Any:
         return True
 
-    def expect(self, row: Any) -> None:
+    def gather(self, rows: Any, end: Any, g: Any) -> None:
         pass
 
-    def gather(self, row: Any, g: Any) -> None:
+    def close(self, rows: Any, end: Any) -> None:
         pass
-
-    def gather_beside(self, row: Any, g: Any, scale: Any, w: Any) -> None:
-        row.add(scale, w)
 
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
         k, m, table = int(self.cursor[0]), self.point.memory, self.table
