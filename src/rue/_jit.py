@@ -1,6 +1,6 @@
 """The room that knows how Numba is used: parameters, their methods, and kernels.
 
-Beside it only `_cache`, `_callees`, `_shortcuts`, `_intrinsics`, `_lanes` and `_tables` know.
+Beside it only `_cache`, `_callees`, `_shortcuts`, `_intrinsics`, `_lanes`, `_tables` and `_vectors` know.
 
 A loss, domain, step or algorithm is a *parameter*: a frozen dataclass with plain Python methods. A *kernel* is a
 plain function that calls those methods. Before a kernel runs, each parameter is turned into a named tuple of its
@@ -64,7 +64,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
 _CALLED |= {"nearest", "exactly", "times", "ending", "arrange", "teach", "tell"}
 _CALLED |= {"foretell", "measure", "advance", "multiply", "turn", "mixed", "charge", "sense", "choose_steps"}
-_CALLED |= {"play_round", "retire_some", "retire", "mix_loss"}
+_CALLED |= {"play_round", "retire_some", "retire", "mix_loss", "last_ends", "hash_last", "arrange_many"}
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue._jit import values
+from rue._vectors import LANES, count_smaller
 from rue.streams.base import _View
 
 __all__ = ["CODE", "DONE", "FEATURES", "LINE", "PLACE", "POSITION", "ROOM", "ROWS", "WIDTH", "Csr", "open_csr"]
@@ -16,11 +17,24 @@ POSITION, LINE, ROWS, FEATURES, WIDTH, CODE, PLACE = (np.uint64(i) for i in rang
 DONE, ROOM = np.uint64(0), np.uint64(99)
 """Codes: all is well; there is no room for the row, which is to be read again."""
 _0, _1, _2, _7, _8, _32 = (np.uint64(i) for i in (0, 1, 2, 7, 8, 32))
-_LOW = np.uint64(0xFFFFFFFF)
-SHORT = np.uint64(40)
+_LOW, _LAST = np.uint64(0xFFFFFFFF), np.uint32(0xFFFFFFFF)
+SHORT = np.uint64(128)
 """Features in a row that are put in order at once."""
 LONG = 1024
 """Features in a row for which there is room to sort."""
+
+
+@values
+class Spans(NamedTuple):
+    """Where in the text the names of a row's features stand, what they are hashed with, and where their namespace is.
+
+    A seed with a bit above the lower 32 is a slot: see `hash_words`.
+    """
+
+    starts: Any
+    stops: Any
+    seeds: Any
+    spaces: Any
 
 
 @values
@@ -37,23 +51,56 @@ class Csr(NamedTuple):
     values: Any
     labels: Any
     lines: Any
+    spans: Any
+    slots: Any
+    ranks: Any
     keys: Any
     spare: Any
 
-    def arrange(self, lo: Any, hi: Any) -> Any:
-        """Sort the features lo:hi by index, equal ones as they came: where an index occurs again, hi if none does.
+    def arrange(self, lo: Any, hi: Any, level: Any) -> Any:
+        """Sort the features lo:hi, whose indices are in `slots`, equal ones as they came: where an index occurs again,
+        hi if none does.
 
-        The keys, index above place, are put in order by counting for each the smaller ones, a short row at once, a long
-        one eight by eight, which are then merged: neither has branches that depend on them.
+        For each of a short row the smaller ones are counted, which has no branches that depend on them. Values that are
+        all the same (`level`) stay where they are.
         """
+        n, slots, indices = hi - lo, self.slots, self.indices
+        if n > SHORT:
+            return self.arrange_many(lo, hi)
+        for i in range(n, n + _8):
+            slots[i] = _LAST
+        count_smaller(slots, n, self.ranks)
+        for i in range(n):
+            indices[lo + self.ranks[i]] = slots[i]
+        if not level:
+            for i in range(n):
+                self.spare[i] = self.values[lo + i]
+            for i in range(n):
+                self.values[lo + self.ranks[i]] = self.spare[i]
+        return self.repeated(lo, hi)
+
+    def repeated(self, lo: Any, hi: Any) -> Any:
+        """Where the last index that occurs again among lo:hi does, hi if none does."""
+        found = False
+        for i in range(lo + _1, hi):
+            found |= self.indices[i] == self.indices[i - _1]
+        again = hi
+        if found:
+            again -= _1
+            while self.indices[again] != self.indices[again - _1]:
+                again -= _1
+        return again
+
+    def arrange_many(self, lo: Any, hi: Any) -> Any:
+        """`arrange` for a long row: keys, index above place, are put in order eight by eight, and these are merged."""
         n, keys = hi - lo, self.keys
         for i in range(n):
-            keys[i] = np.uint64(self.indices[lo + i]) << _32 | i
+            keys[i] = np.uint64(self.slots[i]) << _32 | i
             self.spare[i] = self.values[lo + i]
         padded = (n + _7) & ~_7
         for i in range(n, padded):
             keys[i] = ~_0
-        length = padded if padded <= SHORT else _8
+        length = _8
         for start in range(_0, padded, length):
             for i in range(start, start + length):
                 key, smaller = keys[i], _0
@@ -66,14 +113,17 @@ class Csr(NamedTuple):
                 middle = min(start + length, n)
                 self.merge(source + start, source + middle, source + min(middle + length, n), target + start)
             source, target, length = target, source, length * _2
-        again = hi
         for i in range(n):
             key = keys[source + i]
             self.indices[lo + i] = key >> _32
             self.values[lo + i] = self.spare[key & _LOW]
-            if i > _0 and key >> _32 == keys[source + i - _1] >> _32:
-                again = lo + i
-        return again
+        return self.repeated(lo, hi)
+
+    def arrange_own(self, lo: Any, hi: Any) -> Any:
+        """`arrange` where the indices are in their place already."""
+        for i in range(hi - lo):
+            self.slots[i] = self.indices[lo + i]
+        return self.arrange(lo, hi, False)
 
     def merge(self, left: Any, middle: Any, stop: Any, to: Any) -> None:
         """Merge the sorted keys left:middle and middle:stop."""
@@ -124,8 +174,7 @@ class Csr(NamedTuple):
         used, room, longest = int(self.state[FEATURES]), 2 * self.indices.size, 4 * self.spare.size
         indices, values = np.empty(room, dtype=np.uint32), np.empty(room)
         indices[:used], values[:used] = self.indices[:used], self.values[:used]
-        keys, spare = np.empty(2 * (longest + 8), dtype=np.uint64), np.empty(longest)
-        return self._replace(indices=indices, values=values, keys=keys, spare=spare)
+        return self._replace(indices=indices, values=values, **_scratch(longest))
 
     def matrix(self, width: int) -> Any:
         """The rows so far."""
@@ -145,6 +194,19 @@ def open_csr(rows: int, features: int) -> Csr:
         np.empty(features),
         np.empty(rows),
         np.empty(rows, dtype=np.int64),
-        np.empty(2 * (LONG + 8), dtype=np.uint64),
-        np.empty(LONG),
+        **_scratch(LONG),
     )
+
+
+def _scratch(longest: int) -> dict[str, Any]:
+    """What a row is read and sorted in."""
+    room = longest + LANES
+    spans = Spans(*(np.zeros(room, dtype=np.uint64) for _ in Spans._fields))
+    slots, ranks = np.empty(room, dtype=np.uint32), np.empty(room, dtype=np.uint32)
+    return {
+        "spans": spans,
+        "slots": slots,
+        "ranks": ranks,
+        "keys": np.empty(2 * room, dtype=np.uint64),
+        "spare": np.empty(longest),
+    }

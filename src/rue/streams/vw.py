@@ -19,6 +19,7 @@ import numpy as np
 
 from rue._intrinsics import lowest_bit
 from rue._jit import parser, values
+from rue._vectors import BYTES, HASHED, QUAD, ends_among, hash_words
 from rue.errors import SettingsError
 from rue.streams.base import Block
 from rue.streams.chunk import Chunk
@@ -31,10 +32,10 @@ from rue.streams.numbers import as_text
 __all__ = ["VW"]
 
 LABEL, WEIGHT, BASE, WORDS, TAB, CONTROL, BAR, NAMESPACE, SCALE, VALUE, HUGE, SUM = (np.uint64(i) for i in range(1, 13))
-_0, _1, _2, _3, _4, _6, _8, _16 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 6, 8, 16))
-_ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-_VISIBLE, _COLONS, _BARS = _ONES * np.uint64(33), _ONES * np.uint64(58), _ONES * np.uint64(124)
-_SMALL = _ONES * np.uint64(32)
+_0, _1, _2, _3, _4, _6, _8 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 6, 8))
+_BYTES, _QUAD = np.uint64(BYTES), np.uint64(QUAD)
+_SLOT, _UNNAMED, _LOW = np.uint64(1 << HASHED), np.uint64(1 << HASHED + 1), np.uint64((1 << HASHED) - 1)
+_SMALL = np.uint64(0x2020202020202020)
 _THREE, _NAN, _INF = np.uint64(0xFFFFFF), np.uint64(0x6E616E), np.uint64(0x666E69)
 _INFINITY = np.uint64(0x7974696E69666E69)
 
@@ -87,7 +88,14 @@ class Words(NamedTuple):
         """The namespace at k: its hash, its weight, where its features start, and what is wrong with it."""
         if self.text.at(k) == 58:
             return _0, 1.0, k, NAMESPACE
-        seed, k, _ = self.name(k, _0)
+        start, seed, c = k, _0, self.text.at(k)
+        whole = False
+        if 48 <= c <= 57:
+            seed, _, k = self.text.digits(k, _0)
+            whole = self.name_stops(k)
+        if not whole:
+            k, _, _ = self.name_end(k, k, _0)
+            seed = self.hasher.murmur(start, k, _0) if k > start else _0
         if self.text.at(k) != 58:
             return seed, 1.0, k, DONE
         weight, stop, good = self.text.number(k + _1)
@@ -104,37 +112,49 @@ class Words(NamedTuple):
         c = self.text.at(k)
         return c == 32 or c == 124 or c == 9 or c == 10 or c == 13
 
-    def name(self, k: Any, seed: Any) -> Any:
-        """The name at k: its hash, where it ends, and whether it is a whole number."""
-        stop, c = k, self.text.at(k)
-        if 48 <= c <= 57:
-            index, _, stop = self.text.digits(k, _0)
-            c = self.text.at(stop)
-            if c <= 32 or c == 58 or c == 124:
-                return index + seed, stop, True
-        stop = self.name_end(stop)
-        if stop == k:
-            return seed, k, False
-        return self.hasher.murmur(k, stop, seed), stop, False
+    def name_stops(self, k: Any) -> Any:
+        """Whether a name ends at k."""
+        c = self.text.at(k)
+        return c <= 32 or c == 58 or c == 124
 
-    def name_end(self, k: Any) -> Any:
-        """The first white space, control character, colon or bar from k on, looked for in sixteen bytes at once.
-
-        Few words are longer, so that there is nothing to guess.
+    def name_end(self, k: Any, base: Any, ends: Any) -> Any:
+        """The first white space, control character, colon or bar from k on; and where else there are some, as bits for
+        the bytes from a base on, which is handed back for the next name.
         """
-        while True:
-            n, more = self.before_end(k), self.before_end(k + _8)
-            n += more if n == _8 else _0
-            k += n
-            if n < _16:
-                return k
+        if k - base < _BYTES and ends >> k - base != _0:
+            return k + lowest_bit(ends >> k - base), base, ends
+        base, ends = k, self.ends(k)
+        while ends == _0:
+            base += _BYTES
+            ends = self.ends(base)
+        return base + lowest_bit(ends), base, ends
 
-    def before_end(self, k: Any) -> Any:
-        """How many of the eight bytes at k stand before one that ends a name."""
-        word = self.text.eight(k)
-        colon, bar = word ^ _COLONS, word ^ _BARS
-        found = ((word - _VISIBLE) & ~word | (colon - _ONES) & ~colon | (bar - _ONES) & ~bar) & _HIGH
-        return lowest_bit(found) >> _3
+    def ends(self, k: Any) -> Any:
+        """Which of the bytes from k on end a name, as bits."""
+        return ends_among(self.text.data, k) if k + _BYTES <= self.text.size else self.last_ends(k)
+
+    def last_ends(self, k: Any) -> Any:
+        """`ends` where fewer are left."""
+        found = _0
+        for i in range(_BYTES):
+            c = self.text.at(k + i)
+            found |= np.uint64(c <= 32 or c == 58 or c == 124) << i
+        return found
+
+    def hash_row(self, spans: Any, n: Any, k: Any, mask: Any, slots: Any) -> None:
+        """The slots of the n features of a row that ends at k."""
+        if k + _QUAD <= self.text.size:
+            hash_words(self.text.data, spans.starts, spans.stops, spans.seeds, n, mask, slots)
+        else:
+            self.hash_last(spans, n, mask, slots)
+
+    def hash_last(self, spans: Any, n: Any, mask: Any, slots: Any) -> None:
+        """`hash_row` where there are too few bytes after it."""
+        for i in range(n):
+            seed = spans.seeds[i]
+            if seed & _SLOT == _0:
+                seed = self.hasher.murmur(spans.starts[i], spans.stops[i], seed) & mask
+            slots[i] = seed & _LOW
 
     def word_end(self, k: Any) -> Any:
         """Where the word at k, a value that is no number, ends; k itself if it looks like one, or is no word."""
@@ -155,7 +175,7 @@ class Words(NamedTuple):
 @parser
 def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) -> None:
     """Read rows up to the end of the text, or up to and including one that is no example."""
-    state, text, spans = csr.state, words.text, words.spans
+    state, text, spans, rows, naming = csr.state, words.text, words.spans, csr.spans, names.table.size > 0
     k, line = state[POSITION], state[LINE]
     while k < text.size and state[CODE] == DONE:
         line += _1
@@ -176,7 +196,8 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
             label, weight, code, place = words.numbers(n)
         lo = state[FEATURES]
         limit = csr.limit(lo)
-        hi, ordered, last = lo, True, _0
+        hi, ordered, last, level, deferred = lo, True, _0, True, False
+        base, ends = k, _0
         while code == DONE and text.at(k) == 124:
             k += _1
             space, unnamed = k, _0
@@ -185,6 +206,7 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                 place = k
                 break
             default = text.at(space) <= 32 or text.at(space) == 124
+            level &= scale == 1.0
             while True:
                 c = text.at(k)
                 while c == 32 or c == 9:
@@ -194,21 +216,33 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                     if c != 124 and not words.line_ends(k):
                         code, place = CONTROL, k
                     break
-                place = k
-                slot, k, whole = words.name(k, seed)
-                stop, value, named = k, scale, k > place
+                place, stop, whole, slot, entry, value = k, k, False, seed, seed & _LOW, scale
+                if 48 <= c <= 57:
+                    index, _, stop = text.digits(k, _0)
+                    whole = words.name_stops(stop)
+                if whole:
+                    slot = index + seed
+                    entry = slot & mask | (_SLOT | _UNNAMED if default else _SLOT)
+                else:
+                    stop, base, ends = words.name_end(stop, base, ends)
+                k = stop
                 if text.at(k) == 58:
+                    level = False
                     value, k, good = text.number(stop + _1)
                     value *= scale
+                    named = stop > place
                     if not good or not words.stops(k):
                         start = stop + _1
-                        k = stop = words.word_end(start)
+                        k = words.word_end(start)
                         if k == start:
                             code, place = VALUE, k
                             break
-                        slot, value, whole, named = words.hasher.murmur(start, k, slot), 1.0, False, True
+                        if named and not whole:
+                            slot = words.hasher.murmur(place, stop, seed)
+                        stop, value = k, 1.0
+                        entry = words.hasher.murmur(start, k, slot) & mask | _SLOT
                     elif not named:
-                        slot += unnamed
+                        entry = seed + unnamed & mask | _SLOT | _UNNAMED
                         unnamed += _1
                     if not math.isfinite(value):
                         code = HUGE
@@ -216,16 +250,29 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                 if hi == limit:
                     code = ROOM
                     break
-                slot &= mask
-                ordered &= slot > last or hi == lo
-                last = slot
-                csr.indices[hi] = slot
+                i = hi - lo
+                rows.starts[i], rows.stops[i], rows.seeds[i], rows.spaces[i] = place, stop, entry, space
                 csr.values[hi] = value
+                if entry & _SLOT == _0:
+                    deferred = True
+                else:
+                    slot = entry & _LOW
+                    ordered &= slot > last or hi == lo
+                    last = slot
+                    csr.indices[hi] = slot
                 hi += _1
-                if names.table.size > 0 and named and not (whole and default):
-                    names.note(slot, space, place, stop)
+        n = hi - lo
+        if deferred:
+            words.hash_row(rows, n, k, mask, csr.slots)
+        elif not ordered or naming:
+            for i in range(n):
+                csr.slots[i] = csr.indices[lo + i]
+        if naming:
+            for i in range(n):
+                if rows.seeds[i] & _UNNAMED == _0:
+                    names.note(np.uint64(csr.slots[i]), rows.spaces[i], rows.starts[i], rows.stops[i])
         k = text.next_line(k)
-        if not ordered and code == DONE and csr.arrange(lo, hi) < hi:
+        if (deferred or not ordered) and code == DONE and csr.arrange(lo, hi, level) < hi:
             hi, good = csr.add_up(lo, hi)
             if not good:
                 code = SUM
