@@ -150,7 +150,12 @@ def from_bits(n: Any) -> Any:
     return np.float64(struct.unpack("<d", struct.pack("<Q", n & 2**64 - 1))[0])
 
 
-@overload(lower, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]  # Numba carries no types
+@overload(choose, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]  # Numba carries no types
+def _choose(a: Any, b: Any, x: Any, y: Any) -> Any:
+    return lambda a, b, x, y: x if a < b else y
+
+
+@overload(lower, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _lower(a: Any, b: Any) -> Any:
     return lambda a, b: a if a < b else b
 
@@ -189,11 +194,12 @@ def _float_of(n: Any) -> Any:
 # Functions of arrays.
 
 
-def lanes(results: int = 1, fold: str = "") -> Callable[[Any], Any]:
+def lanes(results: int = 1, fold: str = "", abreast: int = 2 * LANES) -> Callable[[Any], Any]:
     """Make a function of numbers one of arrays: `made(first, many, *results, *arguments)`.
 
-    It goes over the elements from `first` on, `many` of them. An argument is an array or one number for all; each
-    result is written to an array. With `fold`, "sum" or "least", nothing is written and it returns that of the results.
+    It goes over the elements from `first` on, `many` of them, `abreast` at once. An argument is an array or one number
+    for all; each result is written to an array. With `fold`, "sum" or "least", nothing is written and it returns that
+    of the results, LANES at once.
     """
 
     def make(body: Callable[..., Any]) -> Any:
@@ -209,7 +215,7 @@ def lanes(results: int = 1, fold: str = "") -> Callable[[Any], Any]:
                 out[:] = result
             return None
 
-        _compile(made, body, results, fold)
+        _compile(made, body, results, fold, LANES if fold else abreast)
         return made
 
     return make
@@ -237,7 +243,7 @@ _FOLDS: dict[str, tuple[float, Callable[[Any, Any], Any]]] = {
 _COLUMN = numba.types.float64[::1]
 
 
-def _compile(made: Any, body: Any, results: int, fold: str) -> None:
+def _compile(made: Any, body: Any, results: int, fold: str, abreast: int) -> None:
     """Tell Numba how `made` is compiled; it wants functions with the very arguments, hence `exec`."""
     taken = list(inspect.signature(body).parameters)
     names = ["first", "many", *([] if fold else [f"out_{k}" for k in range(results)]), *taken]
@@ -247,7 +253,7 @@ def _compile(made: Any, body: Any, results: int, fold: str) -> None:
         if any(isinstance(kind, numba.types.Array) and kind.copy(readonly=False) != _COLUMN for kind in kinds):
             raise TypingError(f"{made.__name__} takes rows of floats that lie side by side, not {kinds}")
         whole, back = numba.types.int64, numba.types.float64 if fold else numba.types.void
-        return back(whole, whole, *kinds), functools.partial(_write_down, body, 0 if fold else results, fold)
+        return back(whole, whole, *kinds), functools.partial(_write_down, body, 0 if fold else results, fold, abreast)
 
     listed = ", ".join(names)
     scope: dict[str, Any] = {"typed": typed}
@@ -257,7 +263,9 @@ def _compile(made: Any, body: Any, results: int, fold: str) -> None:
     overload(made, strict=False, jit_options=INLINED)(scope["compiled"])
 
 
-def _write_down(body: Any, results: int, fold: str, context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _write_down(
+    body: Any, results: int, fold: str, abreast: int, context: Any, builder: Any, signature: Any, args: Any
+) -> Any:
     """The instructions: a loop over several at a time, then one over those that are left."""
     given = []
     for kind, arg in zip(signature.args[2:], args[2:], strict=True):
@@ -265,7 +273,7 @@ def _write_down(body: Any, results: int, fold: str, context: Any, builder: Any, 
         given.append((array, context.make_array(kind)(context, builder, arg).data if array else arg))
     first, many = args[0], args[1]
     begin, totals = first, list[Any]()
-    for count in (LANES, 1) if fold else (2 * LANES, 1):
+    for count in (abreast, 1):
         end = builder.add(first, builder.and_(many, ir.Constant(many.type, -count)))
         total = _total(builder, fold, count, totals)
         one = ir.Constant(many.type, count)

@@ -162,6 +162,10 @@ class SparseRow(NamedTuple):
         i = self.lo + k + _SOON
         return self.indices[i] + self.shift if i < np.uint64(self.indices.size) else _0
 
+    def followed(self, many: Any) -> Any:
+        """Whether at least so many features come after it, in whichever row."""
+        return self.hi + many <= np.uint64(self.indices.size)
+
     def fits(self, size: Any) -> Any:
         """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
         return self.shift <= size and (self.hi <= self.lo or self.indices[self.hi - _1] + self.shift < size)
@@ -191,6 +195,9 @@ class DenseRow(NamedTuple):
 
     def ahead(self, k: Any) -> Any:
         return _0  # the processor sees by itself where a dense row goes
+
+    def followed(self, many: Any) -> Any:
+        return False  # no need to look: the processor sees by itself where a dense row goes
 
     def fits(self, size: Any) -> Any:
         return self.hi - self.lo + self.shift <= size
