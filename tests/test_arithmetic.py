@@ -48,6 +48,20 @@ def test_they_agree_with_the_system_to_two_units_in_the_last_place():
 
 
 @kernel
+def log1ps(x, out):
+    for i in range(x.size):
+        out[i] = arithmetic.log1p(x[i])
+
+
+def test_log1p_agrees_with_the_system_to_two_units_in_the_last_place():
+    x = np.concatenate([np.linspace(0.0, 1.0, 20_011), 10.0 ** np.linspace(-300, 0, 601), [0.41421356237309503]])
+    out = np.empty(x.size)
+    log1ps(x, out)
+    for mine, theirs in zip(out.tolist(), map(math.log1p, x.tolist()), strict=True):
+        assert abs(mine - theirs) <= 2 * math.ulp(theirs)
+
+
+@kernel
 def roughly(x, out):
     for i in range(x.size):
         out[0, i] = arithmetic.exp_roughly(x[i])
@@ -207,6 +221,11 @@ def squares(x, by):
     return x * x * by
 
 
+@traced(2, abreast=4)
+def four_at_once(x, y):
+    return lower(x, y) * 0.5, higher(x, y) + x
+
+
 @traced(fold="least")
 def least(x):
     return x
@@ -238,6 +257,11 @@ def all_lanes(first, many, x, y, a, b, out):
     out[0], out[1] = squares(first, many, x, 2.0), least(first, many, x)
 
 
+@kernel
+def narrow_lanes(first, many, x, y, a, b):
+    four_at_once(first, many, a, b, x, y)
+
+
 @given(st.integers(0, 5), st.integers(0, 45), st.integers(0, 1000))
 def test_a_function_of_numbers_becomes_one_of_arrays(first, many, seed):
     """Against NumPy, compiled and interpreted to the same bits; what lies outside is left alone."""
@@ -257,6 +281,18 @@ def test_a_function_of_numbers_becomes_one_of_arrays(first, many, seed):
         assert out[1] == (x[part].min() if many else math.inf)
         found.append(out)
     assert np.array_equal(*found)
+
+
+@given(st.integers(0, 5), st.integers(0, 22), st.integers(0, 1000))
+def test_fewer_lanes_make_no_difference(first, many, seed):
+    x, y = np.random.default_rng(seed).normal(size=(2, 30))
+    part = slice(first, first + many)
+    for run in (narrow_lanes, narrow_lanes.function):
+        a, b = np.full(30, 7.0), np.full(30, 7.0)
+        run(first, many, x, y, a, b)
+        wanted = np.full((2, 30), 7.0)
+        wanted[:, part] = np.minimum(x, y)[part] * 0.5, np.maximum(x, y)[part] + x[part]
+        assert np.array_equal([a, b], wanted)
 
 
 def test_traced_arithmetic_is_that_of_numbers():

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import rue
 from conftest import many
-from rue.regret.witnesses import RATES, best_mixture
+from rue.regret.witnesses import NOTES, RATES, best_mixture
 
 pytestmark = [pytest.mark.filterwarnings("ignore:Solution may be inaccurate"), pytest.mark.soak]
 few = settings(max_examples=many(10, 300), suppress_health_check=list(HealthCheck))
@@ -107,16 +107,16 @@ def test_blocks_and_merged_shards_give_the_sums_of_the_whole(seed, cuts):
     assert merged.certificate(rue.Ball(3)).comparator_loss_at_least <= true + 1e-6 * true
 
 
-def witness(X, y, weights, U, rate):
-    """Projected OGD on the ball, the adaptive step times a rate: c = Σℓ − A, and S."""
+def witness(X, y, weights, U, rate, scaled=None):
+    """Projected OGD on the ball, the adaptive step times a rate, on rows in its own units: c = Σℓ − A, and S."""
     w, S, c, G = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0.0, 0.0
-    for x, label, weight in zip(X, y, weights, strict=True):
-        p = w @ x
+    for x, z, label, weight in zip(X, X if scaled is None else scaled, y, weights, strict=True):
+        p = w @ z
         g = -weight * label / (1 + np.exp(label * p))
         c += weight * np.log1p(np.exp(-label * p)) - g * p
         S += g * x
-        G += g * g * (x @ x)
-        w = w - rate * np.sqrt(2) * U / np.sqrt(G) * g * x if G > 0 else w
+        G += g * g * (z @ z)
+        w = w - rate * np.sqrt(2) * U / np.sqrt(G) * g * z if G > 0 else w
         w *= min(1.0, U / max(np.linalg.norm(w), 1e-300))
     return c, S
 
@@ -137,6 +137,21 @@ def test_witnesses_are_projected_descent_with_the_adaptive_step(seed):
     assert shown.witnesses == 2 * len(RATES)
     assert shown.comparator_loss_at_least >= best - 1e-9 * abs(best)  # a mixture may be better
     assert shown.comparator_loss_at_least <= least("logistic", Z, y, weights, 4.0) + 1e-6
+
+
+@pytest.mark.parametrize("units", ["raw", "largest"])
+def test_witnesses_on_rows_with_more_features_than_are_noted_at_once(units):
+    rng = np.random.default_rng(8)
+    X, y, weights = rng.normal(size=(30, 2 * NOTES + 76)), np.sign(rng.normal(size=30)), rng.uniform(0.5, 2.0, 30)
+    X[:, 5] = 0.0
+    run = rue.learn(sparse.csr_matrix(X), y, weights=weights, learner=rue.OGD(), witnesses=2.0, units=units)
+    Z = np.c_[np.ones(30), X]
+    most = np.maximum.accumulate(np.abs(Z)) if units == "largest" else np.ones_like(Z)
+    scaled = np.divide(Z, most, out=np.zeros_like(Z), where=most > 0.0)
+    for i, rate in enumerate(RATES):
+        c, S = witness(Z, y, weights, 2.0, rate, scaled)
+        assert run.evidence.pool.constants()[i] == pytest.approx(c, rel=1e-9)
+        assert np.allclose(run.evidence.pool.sum_of(i, Z.shape[1]), S, rtol=1e-9, atol=1e-9)
 
 
 def test_a_mixture_of_witnesses_is_near_the_best_one():

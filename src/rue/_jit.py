@@ -36,7 +36,7 @@ from numba.extending import overload
 
 from rue._cache import DiskCache
 from rue._callees import INLINED, OPTIONS, KernelCompiler, ParserCompiler, options, set_environments
-from rue._shortcuts import undisturbed
+from rue._shortcuts import glance, undisturbed
 from rue.errors import SettingsError
 
 __all__ = [
@@ -65,6 +65,7 @@ _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "for
 _CALLED |= {"nearest", "exactly", "times", "ending", "arrange", "teach", "tell"}
 _CALLED |= {"foretell", "measure", "advance", "multiply", "turn", "mixed", "charge", "sense", "choose_steps"}
 _CALLED |= {"play_round", "retire_some", "retire", "mix_loss", "last_ends", "hash_last", "arrange_many"}
+_CALLED |= {"take_down"}
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.
@@ -292,6 +293,7 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], compiler: type = KernelCompiler) -> None:
         functools.update_wrapper(self, function)
         self.function, self.compiler = function, compiler
+        self.entries: dict[Any, Callable[..., Any]] = {}
 
     @functools.cached_property
     def dispatchers(self) -> tuple[Any, Any]:
@@ -300,7 +302,11 @@ class Kernel:
         return (None, None) if config.DISABLE_JIT else (jit(), jit())
 
     def __call__(self, *args: Any) -> Any:
-        return self.resolve(*args)(*map(twin, args))
+        twins = [twin(arg) for arg in args]
+        seen = tuple(glance(arg, _typeof) for arg in twins)  # by their types proper it would take ten times as long
+        if (entry := self.entries.get(seen)) is None:
+            entry = self.entries[seen] = self.resolve(*args)
+        return entry(*twins)
 
     def resolve(self, *args: Any) -> Callable[..., Any]:
         """The compiled code for arguments of these types, to be called with `twin`s of such arguments.

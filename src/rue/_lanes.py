@@ -150,7 +150,12 @@ def from_bits(n: Any) -> Any:
     return np.float64(struct.unpack("<d", struct.pack("<Q", n & 2**64 - 1))[0])
 
 
-@overload(lower, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]  # Numba carries no types
+@overload(choose, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]  # Numba carries no types
+def _choose(a: Any, b: Any, x: Any, y: Any) -> Any:
+    return lambda a, b, x, y: x if a < b else y
+
+
+@overload(lower, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
 def _lower(a: Any, b: Any) -> Any:
     return lambda a, b: a if a < b else b
 
@@ -189,18 +194,19 @@ def _float_of(n: Any) -> Any:
 # Functions of arrays.
 
 
-def lanes(results: int = 1, fold: str = "", whole: bool = False) -> Callable[[Any], Any]:
+def lanes(results: int = 1, fold: str = "", abreast: int = 2 * LANES, whole: bool = False) -> Callable[[Any], Any]:
     """Make a function of numbers one of arrays: `made(first, many, *results, *arguments)`.
 
-    It goes over the elements from `first` on, `many` of them. An argument is an array or one number for all; each
-    result is written to an array. With `fold`, "sum" or "least", nothing is written and it returns that of the results.
-    With `whole` it goes on to a whole number of eight: the arrays must have room, for numbers that mean nothing.
+    It goes over the elements from `first` on, `many` of them, `abreast` at once. An argument is an array or one number
+    for all; each result is written to an array. With `fold`, "sum" or "least", nothing is written and it returns that
+    of the results, LANES at once. With `whole` it goes on to a whole number of `abreast`: the arrays must have room,
+    for numbers that mean nothing.
     """
 
     def make(body: Callable[..., Any]) -> Any:
         @functools.wraps(body)
         def made(first: Any, many: Any, *args: Any) -> Any:
-            part = slice(int(first), int(first) + (-(-int(many) // _TOGETHER) * _TOGETHER if whole else int(many)))
+            part = slice(int(first), int(first) + (-(-int(many) // abreast) * abreast if whole else int(many)))
             given = [arg[part] if isinstance(arg, np.ndarray) else arg for arg in args]
             outs, inputs = (given[:results], given[results:]) if not fold else ([], given)
             made = body(*inputs)
@@ -210,7 +216,7 @@ def lanes(results: int = 1, fold: str = "", whole: bool = False) -> Callable[[An
                 out[:] = result
             return None
 
-        _compile(made, body, results, fold, whole)
+        _compile(made, body, results, fold, LANES if fold else abreast, whole)
         return made
 
     return make
@@ -236,11 +242,9 @@ _FOLDS: dict[str, tuple[float, Callable[[Any, Any], Any]]] = {
 
 
 _COLUMN = numba.types.float64[::1]
-_TOGETHER = 2 * LANES
-"""How many numbers are worked on at once."""
 
 
-def _compile(made: Any, body: Any, results: int, fold: str, wide: bool) -> None:
+def _compile(made: Any, body: Any, results: int, fold: str, abreast: int, wide: bool) -> None:
     """Tell Numba how `made` is compiled; it wants functions with the very arguments, hence `exec`."""
     taken = list(inspect.signature(body).parameters)
     names = ["first", "many", *([] if fold else [f"out_{k}" for k in range(results)]), *taken]
@@ -250,7 +254,8 @@ def _compile(made: Any, body: Any, results: int, fold: str, wide: bool) -> None:
         if any(isinstance(kind, numba.types.Array) and kind.copy(readonly=False) != _COLUMN for kind in kinds):
             raise TypingError(f"{made.__name__} takes rows of floats that lie side by side, not {kinds}")
         whole, back = numba.types.int64, numba.types.float64 if fold else numba.types.void
-        return back(whole, whole, *kinds), functools.partial(_write_down, body, 0 if fold else results, fold, wide)
+        kept = 0 if fold else results
+        return back(whole, whole, *kinds), functools.partial(_write_down, body, kept, fold, abreast, wide)
 
     listed = ", ".join(names)
     scope: dict[str, Any] = {"typed": typed}
@@ -261,7 +266,7 @@ def _compile(made: Any, body: Any, results: int, fold: str, wide: bool) -> None:
 
 
 def _write_down(
-    body: Any, results: int, fold: str, wide: bool, context: Any, builder: Any, signature: Any, args: Any
+    body: Any, results: int, fold: str, abreast: int, wide: bool, context: Any, builder: Any, signature: Any, args: Any
 ) -> Any:
     """The instructions: a loop over several at a time, then one over those that are left."""
     given = []
@@ -271,8 +276,8 @@ def _write_down(
     first, many = args[0], args[1]
     begin, totals = first, list[Any]()
     if wide:
-        many = builder.add(many, ir.Constant(many.type, _TOGETHER - 1))
-    for count in (LANES, 1) if fold else (_TOGETHER,) if wide else (_TOGETHER, 1):
+        many = builder.add(many, ir.Constant(many.type, abreast - 1))
+    for count in (abreast,) if wide else (abreast, 1):
         end = builder.add(first, builder.and_(many, ir.Constant(many.type, -count)))
         total = _total(builder, fold, count, totals)
         one = ir.Constant(many.type, count)

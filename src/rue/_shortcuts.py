@@ -7,10 +7,24 @@ import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from numba.core import compiler, errors, types
 from numba.core.registry import cpu_target
 
-__all__ = ["undisturbed"]
+__all__ = ["glance", "undisturbed"]
+
+_ALIKE = frozenset({float, bool, np.float64, np.int64, np.uint64})
+"""Classes all of whose instances have one and the same type."""
+
+
+def glance(arg: Any, typeof: Callable[[Any], Any]) -> Any:
+    """What tells an argument of a kernel from those of other types, seen at once; by `typeof` where it cannot be."""
+    if type(arg) is np.ndarray:
+        flags = arg.flags
+        return arg.dtype, arg.ndim, flags.c_contiguous, flags.f_contiguous, flags.aligned
+    if isinstance(arg, tuple) and hasattr(arg, "_fields"):
+        return type(arg), *(glance(field, typeof) for field in arg)
+    return type(arg) if type(arg) in _ALIKE else typeof(arg)
 
 
 @contextlib.contextmanager

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from rue._intrinsics import LANES
 from rue._jit import inline
-from rue._lanes import bits, from_bits, higher, lower
+from rue._lanes import bits, choose, from_bits, higher, lanes, lower
 
-__all__ = ["exp", "exp_roughly", "log", "log_roughly"]
+__all__ = ["exp", "exp_roughly", "log", "log1p", "log_roughly", "logistic"]
 
 _PER_OCTAVE = 1.4426950408889634  # 1/ln 2
 _HIGH, _LOW = 0.6931471805582987, 1.6465949582897082e-12  # ln 2 in two parts, the first with zeros at its end
 _OCTAVE = 0.6931471805599453
 _ROUND = 6755399441055744.0  # 1.5·2⁵²: adding it rounds to a whole number, which is left in the lowest bits
 _MANTISSA, _ROOT = 0xFFFFFFFFFFFFF, 0x3FE6A09E667F3BCD  # the last: the bits of √½
+_NEAR = 0.41421356237309503  # √2 − 1
 
 
 @inline
@@ -46,7 +48,19 @@ def log(x: Any) -> Any:
     above = n - _ROOT  # so that the mantissa comes to lie between √½ and √2
     octaves = above >> 52
     m = from_bits((above & _MANTISSA) + _ROOT)
-    s = (m - 1.0) / (m + 1.0)
+    return _log_of((m - 1.0) / (m + 1.0), from_bits(octaves + 0x4338000000000000) - _ROUND)
+
+
+@inline
+def log1p(x: Any) -> Any:
+    """ln(1 + x) for x between 0 and 1."""
+    near, far = x / (x + 2.0), (x - 1.0) / (x + 3.0)  # from 1 and from 2
+    return _log_of(choose(x, _NEAR, near, far), choose(x, _NEAR, 0.0, 1.0))
+
+
+@inline
+def _log_of(s: Any, octaves: Any) -> Any:
+    """ln of 2^octaves·(1 + s)/(1 − s), for |s| no more than what belongs to √2."""
     q = s * s
     q2 = q * q
     low = (1.0 / 3.0 + q * (1.0 / 5.0)) + q2 * (1.0 / 7.0 + q * (1.0 / 9.0))
@@ -54,8 +68,7 @@ def log(x: Any) -> Any:
     high = (1.0 / 19.0 + q * (1.0 / 21.0)) + q2 * (1.0 / 23.0)
     q4 = q2 * q2
     t = low + (q4 * middle + (q4 * q4) * high)
-    whole = from_bits(octaves + 0x4338000000000000) - _ROUND
-    return whole * _HIGH + (2.0 * s + (2.0 * s * q * t + whole * _LOW))
+    return octaves * _HIGH + (2.0 * s + (2.0 * s * q * t + octaves * _LOW))
 
 
 @inline
@@ -78,3 +91,11 @@ def log_roughly(x: Any) -> Any:
     q = s * s
     t = (2.0 + q * (2.0 / 3.0)) + (q * q) * (2.0 / 5.0 + q * (2.0 / 7.0))
     return (from_bits((above >> 52) + 0x4338000000000000) - _ROUND) * _OCTAVE + s * t
+
+
+@lanes(2, abreast=LANES)
+def logistic(p: Any, y: Any) -> Any:
+    """ln(1 + e^{−yp}) and its slope in p."""
+    z = y * p
+    e = exp(lower(z, -z))
+    return higher(-z, 0.0) + log1p(e), -y * choose(z, 0.0, 1.0, e) / (1.0 + e)

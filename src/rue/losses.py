@@ -21,7 +21,7 @@ import math
 from typing import Any, ClassVar
 
 from rue._jit import parameter
-from rue.arithmetic import exp, log
+from rue.arithmetic import exp, log, logistic
 from rue.errors import SettingsError
 from rue.registry import register
 
@@ -53,6 +53,10 @@ class Loss:
     task: ClassVar[str] = "regress"
     convex: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        if "at_once" not in vars(cls) and {"value", "slope"} & vars(cls).keys():
+            cls.at_once = Loss.at_once  # type: ignore[method-assign]  # what is inherited is about another loss
 
     @property
     def lipschitz(self) -> float | None:
@@ -86,6 +90,11 @@ class Loss:
 
     def slope(self, p: float, y: float) -> float:
         raise NotImplementedError
+
+    def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
+        """The values and slopes at several predictions, from the `first` on; a loss may know how to in one go."""
+        for i in range(first, first + many):
+            values[i], slopes[i] = self.value(p[i], y), self.slope(p[i], y)
 
     def target(self, y: float) -> float:
         """The prediction that suits a label best."""
@@ -210,6 +219,9 @@ class Logistic(MarginLoss):
         e = math.exp(-abs(z))
         return -y * (e if z > 0.0 else 1.0) / (1.0 + e)
 
+    def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
+        logistic(first, many, values, slopes, p, y)
+
     def prox(self, p: float, y: float, a: float) -> float:
         """d = a/(1 + e^{z + d}) by Newton's method on its logarithm, which comes near from wherever it starts."""
         z, a = y * p, max(a, 1e-200)
@@ -318,9 +330,7 @@ class Quantile(Loss):
         return self.tau * (y - p) if p < y else (1.0 - self.tau) * (p - y)
 
     def slope(self, p: float, y: float) -> float:
-        if p < y:
-            return -self.tau
-        return 1.0 - self.tau if p > y else 0.0
+        return -self.tau if p < y else 1.0 - self.tau if p > y else 0.0
 
 
 @register("loss", "epsilon-insensitive")
@@ -339,10 +349,7 @@ class EpsilonInsensitive(Loss):
         return max(0.0, abs(p - y) - self.epsilon)
 
     def slope(self, p: float, y: float) -> float:
-        r = p - y
-        if abs(r) <= self.epsilon:
-            return 0.0
-        return 1.0 if r > 0.0 else -1.0
+        return 0.0 if abs(p - y) <= self.epsilon else 1.0 if p > y else -1.0
 
 
 @register("loss", "poisson")

@@ -143,6 +143,10 @@ class SparseRow(NamedTuple):
         if self.shift > _0:
             w[_0] += scale
 
+    def followed(self, many: Any) -> Any:
+        """Whether at least so many features come after it, in whichever row."""
+        return self.hi + many <= np.uint64(self.indices.size)
+
     def fits(self, size: Any) -> Any:
         """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
         return self.shift <= size and (self.hi <= self.lo or self.indices[self.hi - _1] + self.shift < size)
@@ -175,6 +179,9 @@ class DenseRow(NamedTuple):
 
     def add_afar(self: Any, scale: Any, w: Any) -> None:
         self.add(scale, w)
+
+    def followed(self, many: Any) -> Any:
+        return False  # no need to look: the processor sees by itself where a dense row goes
 
     def fits(self, size: Any) -> Any:
         return self.hi - self.lo + self.shift <= size

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._intrinsics import LANES, aligned_zeros, collect_lanes, fetch, move_lanes
+from rue._intrinsics import LANES, aligned_zeros, fetch, gather_rows, move_rows
 from rue._jit import kernel, values
+from rue._lanes import choose, higher, lanes, lower, root
 from rue.errors import SettingsError
 
 __all__ = ["RATES", "Pool", "best_mixture", "filled_up", "open_pool", "watch"]
@@ -25,8 +26,44 @@ MIDDLE, FEW = (0.1,), (0.05, 0.2)
 """Those that certify nearly as well: two for the largest radius, where the bounds differ most, one for each other."""
 
 LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
-GIVEN, TAKEN = range(2)
-_0, _LINE, _FURTHER = np.uint64(0), np.uint64(8), np.uint64(40)
+GIVEN, TAKEN, PREDICTION, VALUE, SLOPE, RADIUS, RATE = range(7)
+FEATURE, SCALED = range(2)
+NOTES = 512
+"""How many features of a row are worked on at once."""
+_TOGETHER = (0,) * LANES
+_0, _1, _LINE, _SOON, _FAR, _NOTES = (np.uint64(i) for i in (0, 1, 8, 40, 80, NOTES))
+
+
+@lanes(abreast=LANES)
+def times(a: Any, b: Any) -> Any:
+    return a * b
+
+
+@lanes(3, abreast=LANES)
+def enter_round(loss: Any, A: Any, value: Any, slope: Any, p: Any, weight: Any) -> Any:
+    """Σℓ and A = Σgp with a round in them, and −g."""
+    g = weight * slope
+    return loss + weight * value, A + g * p, -g
+
+
+@lanes(4, abreast=LANES)
+def step_of(gradients: Any, scale: Any, norm: Any, given: Any, p: Any, square: Any, U: Any, rate: Any) -> Any:
+    """Σ‖gx‖², s and ‖s·v‖² after a step of A8 times a rate and the projection; and the step, as a multiple of x in v.
+
+    Where g is 0, or a sum no number, there is none.
+    """
+    g, most = -given, U * U
+    more = gradients + g * (g * square)
+    a = g * rate * math.sqrt(2.0) * U / root(more)
+    total = norm - 2.0 * a * p + a * (a * square)
+    counted = choose(lower(g, -g), 0.0, 1.0, 0.0) * choose(-more, 0.0, 1.0, 0.0) * choose(more, math.inf, 1.0, 0.0)
+    taken = counted * choose(higher(total, -total), math.inf, 1.0, 0.0)
+    return (
+        choose(counted, 1.0, gradients, more),
+        choose(taken, 1.0, scale, choose(most, total, scale * (U / root(total)), scale)),
+        choose(taken, 1.0, norm, lower(higher(total, 0.0), most)),
+        choose(taken, 1.0, 0.0, a / scale),
+    )
 
 
 @values
@@ -41,92 +78,102 @@ class Pool(NamedTuple):
     places: Any
     """The coordinate of each line, from line 1 on."""
     state: Any
-    """For each witness Σℓ, A = Σ g_t p_t, Σ‖g_t x_t‖², the scale s, and ‖s·v‖²."""
+    """For each witness Σℓ, A = Σ g_t p_t, Σ‖g_t x_t‖², the scale s, and ‖s·v‖²; filled up as the table is."""
     radii: Any
     rates: Any
     scratch: Any
+    """For each witness ⟨v, x⟩ and then −g, the step, the prediction, its loss and slope; and its radius and rate."""
     largest: Any
     """The largest magnitude of each line's feature so far, by which witnesses divide it; empty in raw units."""
+    spots: Any
+    """What one pass over a row leaves for the next: the lines of its features, …"""
+    notes: Any
+    """… and their values, as they are and in the witnesses' units."""
 
     def room(self, size: Any) -> Any:
         return size <= self.lines.size
 
-    def unit(self, line: Any, x: Any) -> Any:
-        """A line's feature in the witnesses' units."""
-        if self.largest.size == 0:
-            return x
-        self.largest[line] = max(self.largest[line], abs(x))
-        return x / self.largest[line] if self.largest[line] > 0.0 else 0.0
-
     def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
         """One round of every witness."""
-        K, width = self.radii.size, self.scratch.shape[1]
+        width, n, square, begin, moving = self.scratch.shape[1], row.many(), 0.0, _0, False
+        given, taken, x, z = self.scratch[GIVEN], self.scratch[TAKEN], self.notes[FEATURE], self.notes[SCALED]
         for i in range(width):
-            self.scratch[GIVEN, i] = 0.0
-        square = 0.0
-        if row.shift > _0:
-            square += self.gather(_0, 1.0)
-        for k in range(row.lo, row.hi):
-            fetch(self.lines, row.ahead(k - row.lo + _FURTHER))
-            soon = np.uint64(row.ahead(k - row.lo))
-            if soon < np.uint64(self.lines.size):
-                place = self.lines[soon] * np.uint64(2 * width)
-                fetch(self.largest, self.lines[soon])
-                fetch(self.table, place)
-                if width > LANES:
-                    fetch(self.table, place + _LINE)
-            square += self.gather(row.place(k), row.at(k))
-        moving = False
-        for i in range(K):
+            given[i] = 0.0
+        while begin < n:
+            end = min(n, begin + _NOTES)
+            square = self.take_down(row, begin, end, square)
+            for i in range(0, width, LANES):
+                gather_rows(given, i, self.table, self.spots, i, z, end - begin, _TOGETHER)
+            begin = end
+        for i in range(0, width, LANES):
             moving |= self.step(loss, i, y, weight, square)
-        if moving:
-            if row.shift > _0:
-                self.scatter(_0, 1.0)
-            for k in range(row.lo, row.hi):
-                self.scatter(row.place(k), row.at(k))
+        begin = _0 if moving else n
+        while begin < n:
+            end = min(n, begin + _NOTES)
+            if n > _NOTES:
+                self.take_down(row, begin, end, 0.0)
+            for i in range(0, width, LANES):
+                move_rows(self.table, self.spots, i, taken, i, z, end - begin, _TOGETHER)
+                move_rows(self.table, self.spots, width + i, given, i, x, end - begin, _TOGETHER)
+            begin = end
         return True
 
-    def gather(self, j: Any, x: Any) -> Any:
-        """Add feature j to every ⟨v, x⟩; its square."""
-        line, width, given = self.lines[j], self.scratch.shape[1], self.scratch[GIVEN]
-        z, place = self.unit(line, x), np.int64(line) * (2 * width)
-        for i in range(0, width, LANES):
-            collect_lanes(given, i, self.table, place + i, z)
-        return z * z
+    def take_down(self, row: Any, begin: Any, end: Any, square: Any) -> Any:
+        """Note some of a row's features, the intercept counted as one; their squares, in these units, and `square`.
 
-    def step(self, loss: Any, i: Any, y: Any, weight: Any, square: Any) -> bool:
-        """Witness i given ⟨v, x⟩: its accounts, and the multiples of x that S and v are to move by, the other way."""
-        state, U = self.state, self.radii[i]
-        p = state[SCALE, i] * self.scratch[GIVEN, i]
-        value, slope = loss.value(p, y), loss.slope(p, y)
-        if not (math.isfinite(p) and math.isfinite(weight * (value + slope * (1.0 + p)))):
-            p = 0.0  # any prediction will do: the proof only asks that its slope be taken there
-            value, slope = loss.value(p, y), loss.slope(p, y)
-        g = weight * slope
-        state[LOSS, i] += weight * value
-        state[A, i] += g * p
-        self.scratch[GIVEN, i], self.scratch[TAKEN, i] = -g, 0.0
-        gradients = state[GRADIENTS, i] + g * (g * square)
-        if g != 0.0 and 0.0 < gradients < math.inf:
-            state[GRADIENTS, i] = gradients
-            a = g * self.rates[i] * math.sqrt(2.0) * U / math.sqrt(gradients)
-            total = state[SQUARE, i] - 2.0 * a * p + a * (a * square)
-            if math.isfinite(total):
-                self.scratch[TAKEN, i] = a / state[SCALE, i]
-                if total > U * U:
-                    state[SCALE, i] *= U / math.sqrt(total)
-                state[SQUARE, i] = min(max(total, 0.0), U * U)
-                if state[SCALE, i] < 1e-100:
-                    self.multiply_out(i)
-        return bool(g != 0.0)
+        A call (`_CALLED`) is cheaper here than all of this inlined, where there are not enough registers.
+        """
+        i, followed = _0, row.followed(_FAR)
+        if begin < row.shift:
+            square = self.note(i, _0, 1.0, square)
+            i += _1
+        for k in range(row.lo + begin + i - row.shift, row.lo + end - row.shift):
+            if followed:
+                self.expect(row, k)
+            square = self.note(i, row.place(k), row.at(k), square)
+            i += _1
+        return square
 
-    def scatter(self, j: Any, x: Any) -> None:
-        """Move every v and S along feature j."""
-        line, width, given, taken = self.lines[j], self.scratch.shape[1], self.scratch[GIVEN], self.scratch[TAKEN]
-        z, place = self.unit(line, x), np.int64(line) * (2 * width)
-        for i in range(0, width, LANES):
-            move_lanes(self.table, place + i, taken, i, z)
-            move_lanes(self.table, place + width + i, given, i, x)
+    def note(self, i: Any, j: Any, x: Any, square: Any) -> Any:
+        line, z = self.lines[j], x
+        if self.largest.size > 0:
+            most = max(self.largest[line], abs(x))
+            self.largest[line] = most
+            z = x / most if most > 0.0 else 0.0
+        self.spots[i], self.notes[FEATURE, i], self.notes[SCALED, i] = line, x, z
+        return square + z * z
+
+    def expect(self, row: Any, k: Any) -> None:
+        """Have fetched what belongs to features a little further on; not all at once, which the processor cannot."""
+        fetch(self.lines, row.place(k + _FAR))
+        soon, wide = np.uint64(row.place(k + _SOON)), np.uint64(self.table.shape[1])
+        if soon < np.uint64(self.lines.size):
+            line = np.uint64(self.lines[soon])
+            fetch(self.largest, line)
+            fetch(self.table, line * wide)
+            if wide > _LINE:
+                fetch(self.table, line * wide + _LINE)
+
+    def step(self, loss: Any, first: Any, y: Any, weight: Any, square: Any) -> bool:
+        """LANES witnesses given ⟨v, x⟩: their accounts, and what S and v are to move by; whether any is."""
+        state, given, taken, p = self.state, self.scratch[GIVEN], self.scratch[TAKEN], self.scratch[PREDICTION]
+        value, slope, last, moving = self.scratch[VALUE], self.scratch[SLOPE], first + LANES, False
+        times(first, LANES, p, state[SCALE], given)
+        loss.at_once(first, LANES, value, slope, p, y)
+        for i in range(first, last):
+            if i >= self.radii.size:
+                value[i], slope[i] = 0.0, 0.0
+            elif not (math.isfinite(p[i]) and math.isfinite(weight * (value[i] + slope[i] * (1.0 + p[i])))):
+                p[i] = 0.0  # any prediction will do: the proof only asks that its slope be taken there
+                value[i], slope[i] = loss.value(0.0, y), loss.slope(0.0, y)
+        enter_round(first, LANES, state[LOSS], state[A], given, state[LOSS], state[A], value, slope, p, weight)
+        before, U, rate = (state[GRADIENTS], state[SCALE], state[SQUARE]), self.scratch[RADIUS], self.scratch[RATE]
+        step_of(first, LANES, *before, taken, *before, given, p, square, U, rate)
+        for i in range(first, last):
+            moving |= given[i] != 0.0
+            if state[SCALE, i] < 1e-100:
+                self.multiply_out(i)
+        return moving
 
     def multiply_out(self, i: Any) -> None:
         """s ← 1, with the point and the step under way unchanged."""
@@ -143,16 +190,16 @@ class Pool(NamedTuple):
     def claimed(self, indices: Any, shift: Any) -> Pool:
         """With a line for each feature that occurs: a wide stream uses few of its features."""
         before = self.places.size
-        places = np.empty(before + min(indices.size, self.lines.size) + 1, dtype=np.int64)
-        places[:before] = self.places
-        after = _claim(self.lines, np.ascontiguousarray(indices, dtype=np.uint32), np.uint64(shift), places, before)
-        if after == before:
+        fresh = np.empty(min(indices.size, self.lines.size - before) + 1, dtype=np.int64)
+        count = _claim(self.lines, np.ascontiguousarray(indices, dtype=np.uint32), np.uint64(shift), fresh, before)
+        if count == 0:
             return self
+        after = before + count
         table, largest = self.table, self.largest
         if after >= len(table):
             table = _longer(table, 2 * after)
             largest = _longer(largest, 2 * after) if largest.size else largest
-        return self._replace(table=table, places=places[:after].copy(), largest=largest)
+        return self._replace(table=table, places=np.concatenate([self.places, fresh[:count]]), largest=largest)
 
     def merged(self, other: Pool) -> Pool:
         """The witnesses of two parts of a stream, each started afresh in its part: what they have proved adds up."""
@@ -173,7 +220,7 @@ class Pool(NamedTuple):
         used = self.places.size + 1  # line 0 belongs to features that have not occurred
         table = self.table[:used].reshape(used, 2, -1)[:, :, : self.radii.size].reshape(used, -1)
         lines = {"table": table, "largest": self.largest[:used], "places": self.places.astype(np.float64)}
-        numbers = {"state": self.state, "radii": self.radii, "rates": self.rates}
+        numbers = {"state": self.state[:, : self.radii.size], "radii": self.radii, "rates": self.rates}
         return {f"pool.{name}": array for name, array in (lines | numbers).items()}
 
     def magnitudes(self) -> Any:
@@ -188,7 +235,8 @@ class Pool(NamedTuple):
 
     def constants(self, rounding: float = 0.0) -> Any:
         """c = Σℓ − A of every witness, less `rounding` times what was added up."""
-        return self.state[LOSS] - self.state[A] - rounding * (np.abs(self.state[LOSS]) + np.abs(self.state[A]))
+        total, along = self.state[[LOSS, A], : self.radii.size]
+        return total - along - rounding * (np.abs(total) + np.abs(along))
 
     def sum_of(self, i: int, size: int) -> Any:
         """S of witness i, in `size` coordinates."""
@@ -203,20 +251,19 @@ class Pool(NamedTuple):
 
 
 @kernel
-def _claim(lines: Any, indices: Any, shift: Any, places: Any, count: Any) -> Any:
-    """Number the coordinates that have no line yet, in the order in which they occur; how many have one then."""
+def _claim(lines: Any, indices: Any, shift: Any, fresh: Any, before: Any) -> Any:
+    """Number the coordinates that have no line yet, in the order in which they occur; how many they are."""
+    count = 0
     if shift > _0 and lines[_0] == 0:
-        lines[_0] = count + 1
-        places[count] = 0
-        count += 1
+        lines[_0], fresh[0], count = before + 1, 0, 1
     size = np.uint64(lines.size)
     for k in range(indices.size):
         if k + 64 < indices.size:
             fetch(lines, indices[k + 64] + shift)
         j = indices[k] + shift
         if j < size and lines[j] == 0:
-            lines[j] = count + 1
-            places[count] = j
+            lines[j] = before + count + 1
+            fresh[count] = j
             count += 1
     return count
 
@@ -258,12 +305,13 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
 
 
 def filled_up(table: Any, lines: Any, places: Any, state: Any, radii: Any, rates: Any, largest: Any) -> Pool:
-    """A pool whose table has no zeros at the end of a line yet."""
-    width = -(-radii.size // LANES) * LANES
-    wide = aligned_zeros((len(table), 2, width))
-    wide[:, :, : radii.size] = table.reshape(len(table), 2, -1)
-    scratch = aligned_zeros((2, width))
-    return Pool(wide.reshape(len(table), -1), lines, places, state, radii, rates, scratch, largest)
+    """A pool whose table and state have no zeros at the end of a line yet."""
+    K, width = radii.size, -(-radii.size // LANES) * LANES
+    wide, wide_state, scratch = (aligned_zeros(shape) for shape in ((len(table), 2, width), (5, width), (7, width)))
+    wide[:, :, :K] = table.reshape(len(table), 2, K)
+    wide_state[SCALE], wide_state[:, :K], scratch[RADIUS, :K], scratch[RATE, :K] = 1.0, state, radii, rates
+    spots, notes = np.zeros(NOTES, dtype=np.int64), aligned_zeros((2, NOTES))
+    return Pool(wide.reshape(len(table), -1), lines, places, wide_state, radii, rates, scratch, largest, spots, notes)
 
 
 @kernel
