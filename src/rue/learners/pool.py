@@ -92,6 +92,7 @@ STATS, WORK = SUMS + DIAGONAL, CURVATURE + 1
 CENTRE, UNIT, LOW, HIGH, HELD, MEAN, SPREAD_OF_LABELS, SLOPES = range(MIXING_MEMORY, USED)
 POOL_MEMORY = USED + 1
 
+_1, _SOON = np.uint64(1), np.uint64(40)
 _LINE = np.uint64(16)
 """How many float32 a line of the cache holds."""
 
@@ -212,29 +213,33 @@ class PoolPoint(NamedTuple):
 
         Divided by root mean square, first value and largest magnitude, x included; the last two for kinds that run.
         """
-        notes, spots, stats, many = self.notes, self.spots, self.stats, 0
-        x, known, wide = notes[VALUE], notes[KNOWN:], np.uint64(self.weights.shape[1])
-        first, largest = self.seats[1] >= 0, self.seats[2] >= 0
-        k, room = begin, notes.shape[1]
-        while k < end and many < room:
-            soon = np.uint64(row.ahead(np.uint64(k)))
-            fetch(stats, soon * np.uint64(STATS))
-            fetch(self.weights, soon * wide)
-            if first or largest:
-                fetch(self.weights, soon * wide + _LINE)
-            spots[many], x[many] = row.feature(np.uint64(k))
+        notes, spots, many, k = self.notes, self.spots, 0, np.uint64(begin)
+        x, known, followed, n = notes[VALUE], notes[KNOWN:], row.followed(_SOON + _1), np.uint64(end)
+        first, largest, room = self.seats[1] >= 0, self.seats[2] >= 0, notes.shape[1]
+        while k < n and many < room:
+            if followed:
+                self.expect(np.uint64(row.place(row.lo + k + _SOON)), first or largest)
+            spots[many], x[many] = row.feature(k)
             many += not abs(x[many]) < TINY  # so that NaN is seen
-            k += 1
+            k += _1
         spots[room] = many
         for i in range(many, -(-many // EIGHT) * EIGHT):
             spots[i], x[i] = spots[0], x[0]
-        as_columns(notes, KNOWN, stats, spots, many)
+        as_columns(notes, KNOWN, self.stats, spots, many)
         by_root_of(0, many, notes[SCALED], x, known[VISITS], known[SQUARES])
         if first:
             by_first_of(0, many, notes[SCALED + 1], x, known[FIRST], known[LARGEST])
         if largest:
             by_largest_of(0, many, notes[SCALED + 2], x, known[LARGEST])
-        return k
+        return np.int64(k)
+
+    def expect(self, j: Any, both: Any) -> None:
+        """Have fetched what belongs to a feature that comes soon; the second line of weights for kinds 1 and 2."""
+        wide = np.uint64(self.weights.shape[1])
+        fetch(self.stats, j * np.uint64(STATS))
+        fetch(self.weights, j * wide)
+        if both:
+            fetch(self.weights, j * wide + _LINE)
 
     # Learning: `measure` a row, then `advance` along the directions by the steps that stand in `scratch`.
 
