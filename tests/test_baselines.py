@@ -36,6 +36,21 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_weights_are_weights_of_one(loss, seed):
+    """Exactly: in blocks of a few rows, some without a prediction, some with none."""
+    rng = np.random.default_rng(seed)
+    y, predictions = labels(loss, seed, 60), np.where(rng.random(60) < 0.2, np.nan, 0.0)
+    predictions[10:14] = np.nan
+    made, found, wanted = rue.make("loss", loss), Baselines(), Baselines()
+    for part in np.split(np.arange(60), [1, 10, 14, 15, 40]):
+        found.enter(made, y[part], np.empty(0), predictions[part])
+        wanted.enter(made, y[part], np.ones(part.size), predictions[part])
+        assert np.array_equal(found.sums, wanted.sums, equal_nan=True)
+    assert (found.best_constant(made), found.no_change(made)) == (wanted.best_constant(made), wanted.no_change(made))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("cuts", [(), (1, 2, 150)])
 def test_against_brute_force(loss, cuts):
     y, weights = labels(loss, 0), np.random.default_rng(1).random(200)

@@ -1,6 +1,7 @@
 """Certificates D1 to D4 against formulas in NumPy, cvxpy, and each other."""
 
 import itertools
+import time
 from fractions import Fraction
 
 import cvxpy
@@ -12,7 +13,10 @@ from scipy import sparse
 
 import rue
 from conftest import many
+from rue.passes import BEHIND, Pass
+from rue.regret.evidence import Evidence
 from rue.regret.witnesses import NOTES, RATES, best_mixture
+from rue.streams import Block
 
 pytestmark = [pytest.mark.filterwarnings("ignore:Solution may be inaccurate"), pytest.mark.soak]
 few = settings(max_examples=many(10, 300), suppress_health_check=list(HealthCheck))
@@ -461,6 +465,52 @@ def test_narrow_regression_is_certified_exactly_though_nobody_asked():
     wide.learn(next(iter(blocks(np.hstack([X, np.ones((60, 70))]), y))))
     assert wide.evidence.curvature is None
     assert wide.evidence.certificate(rue.Ball(1.0), units="largest").theorem in ("D1", "D3")
+
+
+def late(monkeypatch, fail=None):
+    """A pass whose witnesses take their time, and fail at a block if told to; and how many each block found waiting."""
+    going, waiting, plain = Pass(rue.OGD(), witnesses=(1.0, 10.0), quick=True), [], Evidence.watch
+
+    def slow(self, *shown):
+        time.sleep(0.02)
+        waiting.append(len(going._watching))
+        if len(waiting) == fail:
+            raise MemoryError
+        plain(self, *shown)
+
+    monkeypatch.setattr(Evidence, "watch", slow)
+    return going, waiting
+
+
+def test_witnesses_may_be_behind_but_see_every_block_in_order(monkeypatch):
+    X, y, _ = stream(3)
+    wide = [sparse.csr_matrix(np.pad(X[k : k + 4], ((0, 0), (k, 0)))) for k in range(0, 40, 4)]  # so that all grows
+    going, waiting = late(monkeypatch)
+    for k, part in enumerate(wide):
+        going.learn(Block(part, y[4 * k : 4 * k + 4]))
+    found = going.evidence
+    assert len(waiting) == 10
+    assert 2 <= max(waiting) <= BEHIND + 1
+    assert not going._watching
+    monkeypatch.undo()
+    at_once = Pass(rue.OGD(), witnesses=(1.0, 10.0), quick=True)
+    for k, part in enumerate(wide):
+        at_once.learn(Block(part, y[4 * k : 4 * k + 4]))
+        assert at_once.evidence is not None
+    assert found.pool.stored().keys() == at_once.evidence.pool.stored().keys()
+    for name, array in at_once.evidence.pool.stored().items():
+        assert found.pool.stored()[name].tobytes() == array.tobytes()
+
+
+def test_what_fails_beside_the_learner_is_raised_and_stays(monkeypatch):
+    X, y, _ = stream(3)
+    going, _ = late(monkeypatch, fail=2)
+    with pytest.raises(MemoryError):
+        for k in range(40):
+            going.learn(Block(X[k : k + 1], y[k : k + 1]))
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            going.evidence  # noqa: B018
 
 
 def test_a_bound_of_nothing_is_not_dressed_up():

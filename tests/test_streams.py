@@ -584,3 +584,25 @@ def test_census():
     assert counts.max() == 14
     again, _ = rue.census()
     assert again is not X
+
+
+@pytest.mark.parametrize(
+    ("labels", "column", "wanted", "codes"),
+    [
+        (rue.Labels("classify", -1.0, 1.0), [1.0, -1.0, 1.0], ("classify", -1.0, 1.0), [1.0, -1.0, 1.0]),
+        (rue.Labels("classify", 0, 1), np.array([True, False]), ("classify", 0, 1), [1.0, -1.0]),
+        (rue.Labels("classify", -1.0, 1.0), [1.0, 0.0], ("classify", 0.0, 1.0), [1.0, -1.0]),
+        (rue.Labels("classify", -1.0, 1.0), [-1.0, 0.0], ("classify", -1.0, 1.0), [-1.0, np.nan]),
+        (rue.Labels("classify", "ham", None), ["ham", "ham"], ("classify", "ham", None), [-1.0, -1.0]),
+        (rue.Labels("classify", "ham", None), ["ham", "spam"], ("classify", "ham", "spam"), [-1.0, 1.0]),
+        (rue.Labels("classify", "ham", "spam"), [1.0, 2.0], ("classify", "ham", "spam"), [np.nan, np.nan]),
+        (rue.Labels("classify", 1.0, 2.0), [2.0, np.nan], ("classify", 1.0, 2.0), [1.0, np.nan]),
+        (rue.Labels("classify", 1.0, 2.0), [], ("classify", 1.0, 2.0), []),
+    ],
+)
+@pytest.mark.parametrize("kind", [None, object])
+def test_labels_that_are_known_and_some_that_are_not(labels, column, wanted, codes, kind):
+    found = labels.extended(np.array(column, dtype=kind))
+    assert found == rue.Labels(*wanted)
+    assert [type(found.negative), type(found.positive)] == [type(name) for name in wanted[1:]]
+    assert np.array_equal(found.encode(np.array(column, dtype=kind)), codes, equal_nan=True)

@@ -38,16 +38,22 @@ def _enter_numbers(loss: Any, sums: Any, y: Any, weights: Any) -> None:
 
 
 def _enter_classes(sums: Any, y: Any, weights: Any) -> None:
-    """One weight after the other is added, so that blocks do not matter; without weights, each is 1."""
+    """One weight after the other is added, so that blocks do not matter."""
     before = np.concatenate(([sums[LAST]], y[:-1]))
     first, same = np.isnan(before), before == y
     parts = {MASS: np.ones_like(same), POSITIVE: y > 0.0, NEGATIVE: y <= 0.0}
     parts |= {FIRST: first, SAME: same, OTHER: ~(first | same)}
     for place, which in parts.items():
-        if weights.size:
-            sums[place] = np.cumsum(np.concatenate(([sums[place]], weights[which])))[-1]
-        else:
-            sums[place] += np.count_nonzero(which)
+        sums[place] = np.cumsum(np.concatenate(([sums[place]], weights[which])))[-1]
+    sums[LAST] = y[-1]
+
+
+def _count_classes(sums: Any, y: Any) -> None:
+    """The same where every weight is 1."""
+    first, positive = int(math.isnan(sums[LAST])), np.count_nonzero(y > 0.0)
+    same = int(y[0] == sums[LAST]) + np.count_nonzero(y[1:] == y[:-1])
+    sums[[MASS, POSITIVE, NEGATIVE]] += y.size, positive, y.size - positive
+    sums[[FIRST, SAME, OTHER]] += first, same, y.size - first - same
     sums[LAST] = y[-1]
 
 
@@ -73,16 +79,20 @@ class Baselines:
 
     def enter(self, loss: Loss, y: Any, weights: Any, predictions: Any) -> None:
         """Some consecutive labels as the loss takes them; those without a prediction are left out."""
-        scored = ~np.isnan(predictions) & (weights > 0.0 if weights.size else True)
-        if not scored.all():
-            y, weights = y[scored], weights[scored] if weights.size else weights
+        left_out = np.isnan(predictions)
+        if weights.size:
+            left_out |= ~(weights > 0.0)
+        if left_out.any():
+            y, weights = y[~left_out], weights[~left_out] if weights.size else weights
         if not y.size:
             return
-        masses = weights if weights.size else np.ones(y.size)
+        masses = weights if weights.size or loss.task == "classify" else np.ones(y.size)
         if loss.task == "regress":
             _enter_numbers(loss, self.sums, y, masses)
-        else:
+        elif weights.size:
             _enter_classes(self.sums, y, weights)
+        else:
+            _count_classes(self.sums, y)
         if loss.task != "classify" and not isinstance(loss, Square | Poisson):
             self._merge(np.concatenate([self.values, y]), np.concatenate([self.masses, masses]))
             while self.values.size > MOST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -20,6 +21,9 @@ from rue.streams.chunk import BadRow
 from rue.streams.files import Read
 
 __all__ = ["NO_CERTIFICATE", "Pass", "default_learner"]
+
+BEHIND = 4
+"""How many blocks those beside the learner may be behind it; they see them one after the other, in order."""
 
 NO_CERTIFICATE = "there is no certificate for more than two classes: it is about models with one score, not one a class"
 
@@ -62,7 +66,7 @@ class Pass:
         self.learner: Any = None if given is None else given.copy()
         self.labels: Labels | None = None
         self._evidence: Evidence | None = None
-        self._watching: Future[None] | None = None
+        self._watching: deque[Future[None]] = deque()
         self._beside: ThreadPoolExecutor | None = None
         self.baselines = Baselines()
         self.bad, self.task, self.intercept, self.budget = bad, task, intercept, budget
@@ -97,10 +101,11 @@ class Pass:
         self._catch_up()
         return self._evidence
 
-    def _catch_up(self) -> None:
-        watching, self._watching = self._watching, None
-        if watching is not None:
-            watching.result()
+    def _catch_up(self, behind: int = 0) -> None:
+        """Wait until those beside are no more than so many blocks behind; what failed once is raised every time."""
+        while self._watching and (len(self._watching) > behind or self._watching[0].done()):
+            self._watching[0].result()
+            self._watching.popleft()
 
     def go_on(self, learner: Learner, evidence: Evidence, labels: Labels, course: Course) -> None:
         """Start from where another pass stopped."""
@@ -194,15 +199,14 @@ class Pass:
     def _account(self, block: Block, out: Any, end: int, skipped: int) -> None:
         """Everything kept beside the ledger: rows up to `end`. Witnesses see them while the learner goes on."""
         assert self._evidence is not None
-        self._catch_up()
         shown = block, out, self.learner.intercept, self.learner.coordinates
         if self._evidence.pool is None:
             self._evidence.watch(*shown)
         else:
             self._beside = self._beside or ThreadPoolExecutor(1, "witnesses")
-            self._watching = self._beside.submit(self._evidence.watch, *shown)
+            self._watching.append(self._beside.submit(self._evidence.watch, *shown))
+            self._catch_up(BEHIND)
         self._evidence.penalty = self.learner.penalty - self._penalty
-        scored = np.isfinite(out)
         self.skipped += skipped
-        self.refused += end - int(scored.sum()) - skipped
+        self.refused += end - int(np.count_nonzero(np.isfinite(out))) - skipped
         self.baselines.enter(self.learner.loss, block.y, block.column_of_weights(), out)

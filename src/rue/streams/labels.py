@@ -79,7 +79,10 @@ class Labels:
             known = set(self.classes)
             new = [label for label in _in_order(np.asarray(y)) if label not in known]
             return dataclasses.replace(self, classes=(*self.classes, *new)[:MOST_CLASSES]) if new else self
-        new = [label for label in _distinct(np.asarray(y)) if label not in (self.negative, self.positive)]
+        column = np.asarray(y)
+        if column.dtype.kind != "O" and np.all(_equal(column, self.negative) | _equal(column, self.positive)):
+            return self
+        new = [label for label in _distinct(column) if label not in (self.negative, self.positive)]
         if not new:
             return self
         if self.positive is None:
@@ -105,8 +108,7 @@ class Labels:
             return np.array([numbers.get(label, np.nan) for label in found.tolist()])[places.reshape(-1)]
         signs = np.full(column.shape, np.nan)
         for name, sign in ((self.negative, -1.0), (self.positive, 1.0)):
-            if name is not None:
-                signs[np.asarray(column == name, dtype=bool)] = sign
+            signs = np.where(_equal(column, name), sign, signs)
         return signs
 
     def complaint(self, label: Any) -> str:
@@ -135,6 +137,11 @@ def _column(y: Any) -> Any:
     if column.dtype.kind in "mMc":
         raise DataError(f"the labels must be numbers, booleans or words, not {column.dtype}.")
     return column
+
+
+def _equal(column: Any, name: Any) -> Any:
+    """Where a column says so; one False where they cannot be compared."""
+    return np.asarray(column == name if name is not None else False, dtype=bool)
 
 
 def _in_order(column: Any) -> list[Any]:
