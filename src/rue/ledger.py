@@ -16,8 +16,9 @@ from rue._jit import kernel, values
 __all__ = ["EXAMPLES", "LOSS", "MISTAKES", "WEIGHT", "A", "Ledger", "Silent", "keep_accounts", "open_ledger"]
 
 EXAMPLES, WEIGHT, LOSS, MISTAKES, A = range(5)
+P, Y, MASS, G, VALUE = range(5)
 TOGETHER = 64
-"""How many rows are added to S at once."""
+"""How many rows are entered at once."""
 
 
 @values
@@ -32,10 +33,10 @@ class Silent(NamedTuple):
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
         pass
 
-    def gather(self, rows: Any, i: Any, g: Any) -> None:
+    def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
         pass
 
-    def close(self, rows: Any, end: Any) -> None:
+    def close(self, loss: Any, rows: Any, end: Any) -> None:
         pass
 
 
@@ -47,39 +48,45 @@ class Ledger(NamedTuple):
     """The number of examples, Σ weight, Σ weight·ℓ, mistakes, and A = Σ g_t p_t with g_t = weight·slope."""
     S: Any
     waiting: Any
-    """The g of the last few rows, which S does not have yet, and last how many they are."""
+    """Of the last few rows, which are not in the sums yet: prediction, label, weight, g and loss."""
+    many: Any
+    """How many they are."""
 
     def room(self, size: Any) -> Any:
         """Whether rows of `size` coordinates fit."""
         return size <= self.S.size
 
+    # Many rows together take a fraction of the time of each by itself: a learner has tables of its own in the cache.
+
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
-        """Count one example into the sums."""
-        self.sums[EXAMPLES] += 1.0
-        self.sums[WEIGHT] += weight
-        self.sums[LOSS] += weight * loss.value(p, y)
-        self.sums[A] += weight * slope * p
-        if y * p <= 0.0:
-            self.sums[MISTAKES] += 1.0
+        """An example that is scored; then comes `next_row`."""
+        k, waiting = self.many[0], self.waiting
+        waiting[P, k], waiting[Y, k], waiting[MASS, k], waiting[G, k] = p, y, weight, weight * slope
 
-    def gather(self, rows: Any, i: Any, g: Any) -> None:
-        """S += g·x, x being row i, but not yet: many rows together take a fraction of the time of each by itself.
+    def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
+        """Row i is done, whether it was scored or not; rows follow each other, and after the last comes `close`."""
+        if not scored:
+            self.enter(loss, rows.row(i), 0.0, 0.0, 0.0, 0.0)
+        self.many[0] += 1
+        if self.many[0] == TOGETHER:
+            self.close(loss, rows, i + 1)
 
-        The learner has its own tables in the cache; rows follow each other without a gap, and at the end is `close`.
-        """
-        waiting, many = self.waiting, int(self.waiting[TOGETHER])
-        waiting[many] = g
-        waiting[TOGETHER] = many + 1.0
-        if many + 1 == TOGETHER:
-            self.close(rows, i + 1)
-
-    def close(self, rows: Any, end: Any) -> None:
-        """Add what is waiting, of the rows before `end`."""
-        waiting, many = self.waiting, int(self.waiting[TOGETHER])
+    def close(self, loss: Any, rows: Any, end: Any) -> None:
+        """Enter what is waiting, of the rows before `end`."""
+        sums, waiting, many = self.sums, self.waiting, self.many[0]
+        loss.each(0, many, waiting[VALUE], waiting[P], waiting[Y])
         for k in range(many):
-            if waiting[k] != 0.0:
-                rows.row(end - many + k).add_afar(waiting[k], self.S)
-        waiting[TOGETHER] = 0.0
+            p, weight, g = waiting[P, k], waiting[MASS, k], waiting[G, k]
+            if weight > 0.0:
+                sums[EXAMPLES] += 1.0
+                sums[WEIGHT] += weight
+                sums[LOSS] += weight * waiting[VALUE, k]
+                sums[A] += g * p
+                if waiting[Y, k] * p <= 0.0:
+                    sums[MISTAKES] += 1.0
+            if g != 0.0:
+                rows.row(end - many + k).add_afar(g, self.S)
+        self.many[0] = 0
 
     def grown(self, size: int) -> Ledger:
         """Room for at least `size` coordinates."""
@@ -87,17 +94,17 @@ class Ledger(NamedTuple):
             return self
         S = np.zeros(size)
         S[: self.S.size] = self.S
-        return Ledger(self.sums, S, self.waiting)
+        return self._replace(S=S)
 
     def merged(self, other: Ledger) -> Ledger:
         """The accounts of two parts of a stream together: everything just adds up."""
         size = max(self.S.size, other.S.size)
-        return Ledger(self.sums + other.sums, self.grown(size).S + other.grown(size).S, np.zeros(TOGETHER + 1))
+        return open_ledger()._replace(sums=self.sums + other.sums, S=self.grown(size).S + other.grown(size).S)
 
 
 def open_ledger(size: int = 0) -> Ledger:
     """Accounts with nothing in them yet."""
-    return Ledger(np.zeros(5), np.zeros(size), np.zeros(TOGETHER + 1))
+    return Ledger(np.zeros(5), np.zeros(size), np.zeros((5, TOGETHER)), np.zeros(1, dtype=np.int64))
 
 
 @kernel
@@ -121,11 +128,10 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
                 left_out += 1
             elif not math.isfinite(p):
                 good = False
-            slope = loss.slope(p, y[i]) if scored else 0.0
             if scored:
-                ledger.enter(loss, row, p, y[i], weight, slope)
+                ledger.enter(loss, row, p, y[i], weight, loss.slope(p, y[i]))
         if good:
-            ledger.gather(rows, i, weight * slope)
+            ledger.next_row(loss, rows, i, scored)
             i += 1
-    ledger.close(rows, i)
+    ledger.close(loss, rows, i)
     return i, left_out

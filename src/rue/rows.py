@@ -26,20 +26,28 @@ R = TypeVar("R")
 _0, _1, _2, _3, _4 = (np.uint64(i) for i in range(5))
 
 _SOON = np.uint64(40)
+"""How far ahead of its sums a pass has the weights fetched of the features that come, if there are many weights."""
 _AHEAD = np.uint64(192)
-"""How far ahead of its sums a pass has its data fetched: a few rows of text, more than memory takes to answer."""
+"""How far ahead it has its data fetched: a few rows of text, more than memory takes to answer."""
+WIDE = 2**16
+"""How many weights fit into the cache."""
 
 
 def dot_and_square(row: Any, w: Any) -> Any:
     """⟨w, x⟩ and ‖x‖² in one go: the squares cost nothing while the weights are fetched."""
     a, b, c, e = 0.0, 0.0, 0.0, 0.0
     aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
-    x = row.values
+    x, far = row.values, w.size > WIDE and row.followed(_SOON)
     if row.shift > _0:
         a, aa = w[_0], 1.0
     k = row.lo
     while k + _4 <= row.hi:
         row.fetch(k + _AHEAD)
+        if far:
+            fetch(w, row.place(k + _SOON))
+            fetch(w, row.place(k + _SOON + _1))
+            fetch(w, row.place(k + _SOON + _2))
+            fetch(w, row.place(k + _SOON + _3))
         a += w[row.place(k)] * x[k]
         b += w[row.place(k + _1)] * x[k + _1]
         c += w[row.place(k + _2)] * x[k + _2]
@@ -50,6 +58,8 @@ def dot_and_square(row: Any, w: Any) -> Any:
         ee += x[k + _3] * x[k + _3]
         k += _4
     while k < row.hi:
+        if far:
+            fetch(w, row.place(k + _SOON))
         a += w[row.place(k)] * x[k]
         aa += x[k] * x[k]
         k += _1
@@ -62,12 +72,21 @@ def dot(row: Any, w: Any) -> Any:
 
 
 def add(row: Any, scale: Any, w: Any) -> None:
-    """w += scale·x."""
-    x = row.values
+    """w += scale·x, read four at a time, so that no feature waits until another's is written."""
+    x, k = row.values, row.lo
     if row.shift > _0:
         w[_0] += scale
-    for k in range(row.lo, row.hi):
+    while k + _4 <= row.hi:
+        i, j, m, n = row.place(k), row.place(k + _1), row.place(k + _2), row.place(k + _3)
+        wi, wj, wm, wn = w[i], w[j], w[m], w[n]
+        w[i] = wi + scale * x[k]
+        w[j] = wj + scale * x[k + _1]
+        w[m] = wm + scale * x[k + _2]
+        w[n] = wn + scale * x[k + _3]
+        k += _4
+    while k < row.hi:
         w[row.place(k)] += scale * x[k]
+        k += _1
 
 
 def square(row: Any) -> Any:
@@ -134,14 +153,12 @@ class SparseRow(NamedTuple):
         i = self.lo + k + _SOON
         return self.indices[i] + self.shift if i < np.uint64(self.indices.size) else _0
 
-    def add_afar(self, scale: Any, w: Any) -> None:
-        """w += scale·x, where w is not in the cache."""
-        x, last = self.values, np.uint64(self.indices.size) - _1
-        for k in range(self.lo, self.hi):
-            fetch(w, self.indices[min(k + _SOON, last)] + self.shift)
-            w[self.place(k)] += scale * x[k]
-        if self.shift > _0:
-            w[_0] += scale
+    def add_afar(self: Any, scale: Any, w: Any) -> None:
+        """w += scale·x, where w may not be in the cache."""
+        if w.size > WIDE and self.followed(_SOON):
+            for k in range(self.lo, self.hi):
+                fetch(w, self.place(k + _SOON))
+        self.add(scale, w)
 
     def followed(self, many: Any) -> Any:
         """Whether at least so many features come after it, in whichever row."""

@@ -41,25 +41,25 @@ class Lesson(NamedTuple):
     rule: Any
 
     def give(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
-        """The prediction made before the update, what became of the example, and weight·slope, 0 if it is not scored.
+        """The prediction made before the update, what became of the example, and whether it is scored.
 
         The ledger is told of it.
         """
         rule = self.rule
         if not 0.0 <= weight < math.inf:
-            return math.nan, BAD_WEIGHT, 0.0
+            return math.nan, BAD_WEIGHT, False
         if not rule.loss.accepts(y):
-            return math.nan, BAD_LABEL, 0.0
+            return math.nan, BAD_LABEL, False
         if weight > 0.0:
             p, slope, good = rule.learn(point, row, y, weight)
             if good:
                 ledger.enter(rule.loss, row, p, y, weight, slope)
         else:
-            p, slope = point.dot(row), 0.0
+            p = point.dot(row)
             good = math.isfinite(p)
         if good:
-            return p, OK, weight * slope
-        return p, REFUSED if row.finite() else BAD_FEATURE, 0.0
+            return p, OK, weight > 0.0
+        return p, REFUSED if row.finite() else BAD_FEATURE, False
 
 
 @kernel
@@ -80,12 +80,12 @@ def run_rows(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any
             status = UNORDERED if not row.ordered() else TOO_WIDE if not row.fits(size) else OK
         if status == OK:
             weight = weights[i] if weights.size > 0 else 1.0
-            p, status, g = Lesson(rule).give(point, row, y[i], weight, ledger)
+            p, status, scored = Lesson(rule).give(point, row, y[i], weight, ledger)
             if status <= REFUSED:
                 out[i] = p if status == OK else math.nan
-                ledger.gather(rows, i, g)
+                ledger.next_row(rule.loss, rows, i, scored)
                 i += 1
-    ledger.close(rows, i)
+    ledger.close(rule.loss, rows, i)
     return i, status if status > REFUSED else OK
 
 

@@ -174,26 +174,33 @@ def run_classes(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: 
     size = rows.coordinates()
     if size > point.size() or not ledger.room(size):
         return begin, loop.TOO_WIDE
-    for i in range(begin, y.size):
-        if not rows.sound(i):
-            return i, loop.BROKEN
-        row = rows.row(i)
-        if not row.ordered():
-            return i, loop.UNORDERED
+    i, status = begin, loop.OK
+    while i < y.size and status == loop.OK:
         weight = weights[i] if weights.size > 0 else 1.0
-        if not 0.0 <= weight < math.inf:
-            return i, loop.BAD_WEIGHT
-        if not rule.loss.accepts(y[i]):
-            return i, loop.BAD_LABEL
-        if not row.fits(size) or y[i] > point.classes():
-            return i, loop.TOO_WIDE
-        p, good = rule.learn(point, row, y[i], weight)
-        if not good and not row.finite():
-            return i, loop.BAD_FEATURE
-        out[i] = p if good else math.nan
-        if good and weight > 0.0:
-            ledger.enter(rule.loss, row, p, y[i], weight, 0.0)
-    return y.size, loop.OK
+        status = loop.BROKEN
+        if rows.sound(i):
+            row = rows.row(i)
+            status = loop.UNORDERED if not row.ordered() else loop.OK
+        if status == loop.OK:
+            if not 0.0 <= weight < math.inf:
+                status = loop.BAD_WEIGHT
+            elif not rule.loss.accepts(y[i]):
+                status = loop.BAD_LABEL
+            elif not row.fits(size) or y[i] > point.classes():
+                status = loop.TOO_WIDE
+        if status == loop.OK:
+            p, good = rule.learn(point, row, y[i], weight)
+            if not good and not row.finite():
+                status = loop.BAD_FEATURE
+            else:
+                out[i] = p if good else math.nan
+                scored = good and weight > 0.0
+                if scored:
+                    ledger.enter(rule.loss, row, p, y[i], weight, 0.0)
+                ledger.next_row(rule.loss, rows, i, scored)
+                i += 1
+    ledger.close(rule.loss, rows, i)
+    return i, status
 
 
 @kernel

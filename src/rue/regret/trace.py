@@ -64,10 +64,10 @@ class _Recorder(NamedTuple):
     def room(self, size: Any) -> Any:
         return True
 
-    def gather(self, rows: Any, end: Any, g: Any) -> None:
+    def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
         pass
 
-    def close(self, rows: Any, end: Any) -> None:
+    def close(self, loss: Any, rows: Any, end: Any) -> None:
         pass
 
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
