@@ -146,7 +146,7 @@ def test_values_and_slopes_at_once(name):
     p = np.concatenate([rng.normal(0, 3, 37), [0.0, 1e-9, -1e-9, 30.0, -30.0, 700.0, -700.0], rng.normal(0, 1e-3, 9)])
     for y in labels_of(case):
         values, slopes = np.full(p.size, 7.0), np.full(p.size, 7.0)
-        at_once(case.loss, 2, p.size - 3, values, slopes, p, y)
+        at_once(case.loss, 2, p.size - 3, values, slopes, p, np.full(p.size, y))
         for found, one in ((values, case.loss.value), (slopes, case.loss.slope)):
             wanted = np.array([one(float(x), y) for x in p[2:-1]])
             np.testing.assert_allclose(found[2:-1], wanted, rtol=1e-15)
@@ -160,7 +160,7 @@ def test_a_loss_made_of_another_is_its_own_at_once():
             return 0.5 * math.log1p(math.exp(-y * p))
 
     values, slopes = np.empty(4), np.empty(4)
-    Half().at_once(0, 4, values, slopes, np.array([0.0, 1.0, -1.0, 2.0]), 1.0)
+    Half().at_once(0, 4, values, slopes, np.array([0.0, 1.0, -1.0, 2.0]), np.ones(4))
     assert values.tolist() == [Half().value(p, 1.0) for p in (0.0, 1.0, -1.0, 2.0)]
     assert slopes.tolist() == [rue.Logistic().slope(p, 1.0) for p in (0.0, 1.0, -1.0, 2.0)]
 

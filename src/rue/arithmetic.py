@@ -14,7 +14,7 @@ from rue._intrinsics import LANES
 from rue._jit import inline
 from rue._lanes import bits, choose, from_bits, higher, lanes, lower
 
-__all__ = ["exp", "exp_roughly", "log", "log1p", "log_roughly", "logistic", "logistic_loss"]
+__all__ = ["exp", "exp_roughly", "log", "log1p", "log_roughly", "logistic"]
 
 _PER_OCTAVE = 1.4426950408889634  # 1/ln 2
 _HIGH, _LOW = 0.6931471805582987, 1.6465949582897082e-12  # ln 2 in two parts, the first with zeros at its end
@@ -99,10 +99,3 @@ def logistic(p: Any, y: Any) -> Any:
     z = y * p
     e = exp(lower(z, -z))
     return higher(-z, 0.0) + log1p(e), -y * choose(z, 0.0, 1.0, e) / (1.0 + e)
-
-
-@lanes()
-def logistic_loss(p: Any, y: Any) -> Any:
-    """ln(1 + e^{−yp})."""
-    z = y * p
-    return higher(-z, 0.0) + log1p(exp(lower(z, -z)))

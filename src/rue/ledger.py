@@ -16,7 +16,7 @@ from rue._jit import kernel, values
 __all__ = ["EXAMPLES", "LOSS", "MISTAKES", "WEIGHT", "A", "Ledger", "Silent", "keep_accounts", "open_ledger"]
 
 EXAMPLES, WEIGHT, LOSS, MISTAKES, A = range(5)
-P, Y, MASS, G, VALUE = range(5)
+P, Y, MASS, G, VALUE, SLOPE = range(6)
 TOGETHER = 64
 """How many rows are entered at once."""
 
@@ -48,7 +48,7 @@ class Ledger(NamedTuple):
     """The number of examples, Σ weight, Σ weight·ℓ, mistakes, and A = Σ g_t p_t with g_t = weight·slope."""
     S: Any
     waiting: Any
-    """Of the last few rows, which are not in the sums yet: prediction, label, weight, g and loss."""
+    """Of the last few rows, which are not in the sums yet, prediction, label, weight, g, loss and slope."""
     many: Any
     """How many they are."""
 
@@ -66,7 +66,7 @@ class Ledger(NamedTuple):
     def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
         """Row i is done, whether it was scored or not; rows follow each other, and after the last comes `close`."""
         if not scored:
-            self.enter(loss, rows.row(i), 0.0, 0.0, 0.0, 0.0)
+            self.enter(loss, rows.row(i), 1.0, 1.0, 0.0, 0.0)
         self.many[0] += 1
         if self.many[0] == TOGETHER:
             self.close(loss, rows, i + 1)
@@ -74,7 +74,7 @@ class Ledger(NamedTuple):
     def close(self, loss: Any, rows: Any, end: Any) -> None:
         """Enter what is waiting, of the rows before `end`."""
         sums, waiting, many = self.sums, self.waiting, self.many[0]
-        loss.each(0, many, waiting[VALUE], waiting[P], waiting[Y])
+        loss.at_once(0, many, waiting[VALUE], waiting[SLOPE], waiting[P], waiting[Y])
         for k in range(many):
             p, weight, g = waiting[P, k], waiting[MASS, k], waiting[G, k]
             if weight > 0.0:
@@ -104,7 +104,7 @@ class Ledger(NamedTuple):
 
 def open_ledger(size: int = 0) -> Ledger:
     """Accounts with nothing in them yet."""
-    return Ledger(np.zeros(5), np.zeros(size), np.zeros((5, TOGETHER)), np.zeros(1, dtype=np.int64))
+    return Ledger(np.zeros(5), np.zeros(size), np.zeros((6, TOGETHER)), np.zeros(1, dtype=np.int64))
 
 
 @kernel

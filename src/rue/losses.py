@@ -21,7 +21,7 @@ import math
 from typing import Any, ClassVar
 
 from rue._jit import parameter
-from rue.arithmetic import exp, log, logistic, logistic_loss
+from rue.arithmetic import exp, log, logistic
 from rue.errors import SettingsError
 from rue.registry import register
 
@@ -94,12 +94,7 @@ class Loss:
     def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
         """The values and slopes at several predictions, from the `first` on; a loss may know how to in one go."""
         for i in range(first, first + many):
-            values[i], slopes[i] = self.value(p[i], y), self.slope(p[i], y)
-
-    def each(self, first: Any, many: Any, values: Any, p: Any, y: Any) -> None:
-        """The values at several predictions, each with its label."""
-        for i in range(first, first + many):
-            values[i] = self.value(p[i], y[i])
+            values[i], slopes[i] = self.value(p[i], y[i]), self.slope(p[i], y[i])
 
     def target(self, y: float) -> float:
         """The prediction that suits a label best."""
@@ -226,9 +221,6 @@ class Logistic(MarginLoss):
 
     def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
         logistic(first, many, values, slopes, p, y)
-
-    def each(self, first: Any, many: Any, values: Any, p: Any, y: Any) -> None:
-        logistic_loss(first, many, values, p, y)
 
     def prox(self, p: float, y: float, a: float) -> float:
         """d = a/(1 + e^{z + d}) by Newton's method on its logarithm, which comes near from wherever it starts."""

@@ -26,7 +26,7 @@ MIDDLE, FEW = (0.1,), (0.05, 0.2)
 """Those that certify nearly as well: two for the largest radius, where the bounds differ most, one for each other."""
 
 LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
-GIVEN, TAKEN, PREDICTION, VALUE, SLOPE, RADIUS, RATE = range(7)
+GIVEN, TAKEN, PREDICTION, LABEL, VALUE, SLOPE, RADIUS, RATE = range(8)
 FEATURE, SCALED = range(2)
 NOTES = 512
 """How many features of a row are worked on at once."""
@@ -82,7 +82,7 @@ class Pool(NamedTuple):
     radii: Any
     rates: Any
     scratch: Any
-    """For each witness ⟨v, x⟩ and then −g, the step, the prediction, its loss and slope; and its radius and rate."""
+    """For each witness ⟨v, x⟩ and then −g, the step, the prediction, label, loss and slope; and its radius and rate."""
     largest: Any
     """The largest magnitude of each line's feature so far, by which witnesses divide it; empty in raw units."""
     spots: Any
@@ -159,7 +159,9 @@ class Pool(NamedTuple):
         state, given, taken, p = self.state, self.scratch[GIVEN], self.scratch[TAKEN], self.scratch[PREDICTION]
         value, slope, last, moving = self.scratch[VALUE], self.scratch[SLOPE], first + LANES, False
         times(first, LANES, p, state[SCALE], given)
-        loss.at_once(first, LANES, value, slope, p, y)
+        for i in range(first, last):
+            self.scratch[LABEL, i] = y
+        loss.at_once(first, LANES, value, slope, p, self.scratch[LABEL])
         for i in range(first, last):
             if i >= self.radii.size:
                 value[i], slope[i] = 0.0, 0.0
