@@ -8,7 +8,7 @@ from scipy import sparse
 
 import rue
 from rue.errors import BadExample, DataError
-from rue.streams import blocks, one_sparse_row
+from rue.streams import Block, blocks, one_sparse_row
 from rue.streams.base import ROWS
 
 N, WIDTH = 300, 7
@@ -606,3 +606,14 @@ def test_labels_that_are_known_and_some_that_are_not(labels, column, wanted, cod
     assert found == rue.Labels(*wanted)
     assert [type(found.negative), type(found.positive)] == [type(name) for name in wanted[1:]]
     assert np.array_equal(found.encode(np.array(column, dtype=kind)), codes, equal_nan=True)
+
+
+def test_rows_say_whether_features_follow():
+    X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 5.0, 6.0]])
+    rows = Block(sparse.csr_matrix(X)).rows(True)
+    assert [[bool(rows.row(i).followed(np.uint64(n))) for n in (0, 3, 4, 5)] for i in range(3)] == [
+        [True, True, True, False],
+        [True, True, False, False],
+        [True, False, False, False],
+    ]
+    assert not Block(X).rows(True).row(0).followed(np.uint64(0))

@@ -309,7 +309,8 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
 def filled_up(table: Any, lines: Any, places: Any, state: Any, radii: Any, rates: Any, largest: Any) -> Pool:
     """A pool whose table and state have no zeros at the end of a line yet."""
     K, width = radii.size, -(-radii.size // LANES) * LANES
-    wide, wide_state, scratch = (aligned_zeros(shape) for shape in ((len(table), 2, width), (5, width), (7, width)))
+    shapes = (len(table), 2, width), (5, width), (RATE + 1, width)
+    wide, wide_state, scratch = (aligned_zeros(shape) for shape in shapes)
     wide[:, :, :K] = table.reshape(len(table), 2, K)
     wide_state[SCALE], wide_state[:, :K], scratch[RADIUS, :K], scratch[RATE, :K] = 1.0, state, radii, rates
     spots, notes = np.zeros(NOTES, dtype=np.int64), aligned_zeros((2, NOTES))
