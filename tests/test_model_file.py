@@ -62,9 +62,8 @@ def bits(evidence):
         fields = {} if keeper is None else keeper._asdict()
         for name in {"table", "largest"} & set(fields):  # not the room that is not in use
             fields[name] = fields[name][: keeper.places.size + 1]
-        parts += [
-            (name, a.shape, a.tobytes()) for name, a in fields.items() if name not in ("scratch", "spots", "notes")
-        ]
+        kept = set(fields) - {"scratch", "spots", "notes", "waiting"}
+        parts += [(name, a.shape, a.tobytes()) for name, a in fields.items() if name in kept]
     return parts
 
 

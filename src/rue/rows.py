@@ -29,8 +29,8 @@ _SOON = np.uint64(40)
 """How far ahead of its sums a pass has the weights fetched of the features that come, if there are many weights."""
 _AHEAD = np.uint64(192)
 """How far ahead it has its data fetched: a few rows of text, more than memory takes to answer."""
-WIDE = 2**16
-"""How many weights fit into the cache."""
+NEAR, WIDE = 2**12, 2**16
+"""How many weights fit into the nearest cache, and how many into the next."""
 
 
 def dot_and_square(row: Any, w: Any) -> Any:
@@ -155,7 +155,7 @@ class SparseRow(NamedTuple):
 
     def add_afar(self: Any, scale: Any, w: Any) -> None:
         """w += scale·x, where w may not be in the cache."""
-        if w.size > WIDE and self.followed(_SOON):
+        if w.size > NEAR and self.followed(_SOON):
             for k in range(self.lo, self.hi):
                 fetch(w, self.place(k + _SOON))
         self.add(scale, w)

@@ -19,7 +19,7 @@ import numpy as np
 from rue._intrinsics import LANES
 from rue._jit import values
 from rue._lanes import choose, higher, lanes
-from rue.arithmetic import exp
+from rue.arithmetic import exp, log
 from rue.domains import Reals
 from rue.errors import SettingsError
 from rue.learners.points import MEMORY
@@ -241,7 +241,7 @@ class Chances(NamedTuple):
             work[MIXED_YES, kind], work[MIXED_NO, kind] = aye, nay
             ayes += self.kinds[kind] * aye
             noes += self.kinds[kind] * nay
-        return math.log(ayes / noes)
+        return log(ayes / noes)
 
     def charge(self: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
         """Enter a round: the members' costs stand in `members`, the mixture's is given."""

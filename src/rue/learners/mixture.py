@@ -118,7 +118,8 @@ class _Rule:
                 along = point.work[ALONG, kind]
                 times(kind * each, each, step, step, 1.0 / along if along > 1e-300 else 0.0)
             point.advance(row)
-        point.retire_some()
+        if point.looks():
+            point.retire_some()
 
 
 @lanes()

@@ -319,6 +319,12 @@ class PoolPoint(NamedTuple):
         self.spots[room] = many
         return k
 
+    def looks(self) -> Any:
+        """Whether there is somebody to retire, or it is time to look."""
+        m, seats = self.memory, self.seats
+        gone = seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0
+        return gone != (m[USED] < 0.0) or (m[T] >= PATIENCE and int(m[T]) % LOOK == 0)
+
     def retire_some(self) -> None:
         """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
 
