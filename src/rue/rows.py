@@ -17,7 +17,7 @@ import numpy as np
 from rue._intrinsics import fetch
 from rue._jit import values
 
-__all__ = ["DenseRow", "DenseRows", "SparseRow", "SparseRows"]
+__all__ = ["SOON", "DenseRow", "DenseRows", "SparseRow", "SparseRows"]
 
 R = TypeVar("R")
 
@@ -25,8 +25,8 @@ R = TypeVar("R")
 # signed whole number add up to a float, so the constants are unsigned too.
 _0, _1, _2, _3, _4 = (np.uint64(i) for i in range(5))
 
-_SOON = np.uint64(40)
-"""How far ahead of its sums a pass has the weights fetched of the features that come, if there are many weights."""
+SOON = np.uint64(40)
+"""How far ahead of its sums a pass has fetched what is kept of the features that come, if `row.followed` by so many."""
 _AHEAD = np.uint64(192)
 """How far ahead it has its data fetched: a few rows of text, more than memory takes to answer."""
 NEAR, WIDE = 2**12, 2**16
@@ -37,17 +37,17 @@ def dot_and_square(row: Any, w: Any) -> Any:
     """⟨w, x⟩ and ‖x‖² in one go: the squares cost nothing while the weights are fetched."""
     a, b, c, e = 0.0, 0.0, 0.0, 0.0
     aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
-    x, far = row.values, w.size > WIDE and row.followed(_SOON)
+    x, far = row.values, w.size > WIDE and row.followed(SOON)
     if row.shift > _0:
         a, aa = w[_0], 1.0
     k = row.lo
     while k + _4 <= row.hi:
         row.fetch(k + _AHEAD)
         if far:
-            fetch(w, row.place(k + _SOON))
-            fetch(w, row.place(k + _SOON + _1))
-            fetch(w, row.place(k + _SOON + _2))
-            fetch(w, row.place(k + _SOON + _3))
+            fetch(w, row.place(k + SOON))
+            fetch(w, row.place(k + SOON + _1))
+            fetch(w, row.place(k + SOON + _2))
+            fetch(w, row.place(k + SOON + _3))
         a += w[row.place(k)] * x[k]
         b += w[row.place(k + _1)] * x[k + _1]
         c += w[row.place(k + _2)] * x[k + _2]
@@ -59,7 +59,7 @@ def dot_and_square(row: Any, w: Any) -> Any:
         k += _4
     while k < row.hi:
         if far:
-            fetch(w, row.place(k + _SOON))
+            fetch(w, row.place(k + SOON))
         a += w[row.place(k)] * x[k]
         aa += x[k] * x[k]
         k += _1
@@ -148,16 +148,11 @@ class SparseRow(NamedTuple):
         fetch(self.indices, k)
         fetch(self.values, k)
 
-    def ahead(self, k: Any) -> Any:
-        """The coordinate of a feature a little further on than the k-th, whichever row it belongs to."""
-        i = self.lo + k + _SOON
-        return self.indices[i] + self.shift if i < np.uint64(self.indices.size) else _0
-
     def add_afar(self: Any, scale: Any, w: Any) -> None:
         """w += scale·x, where w may not be in the cache."""
-        if w.size > NEAR and self.followed(_SOON):
+        if w.size > NEAR and self.followed(SOON):
             for k in range(self.lo, self.hi):
-                fetch(w, self.place(k + _SOON))
+                fetch(w, self.place(k + SOON))
         self.add(scale, w)
 
     def followed(self, many: Any) -> Any:
@@ -190,9 +185,6 @@ class DenseRow(NamedTuple):
 
     def fetch(self, k: Any) -> None:
         fetch(self.values, k)
-
-    def ahead(self, k: Any) -> Any:
-        return _0  # the processor sees by itself where a dense row goes
 
     def add_afar(self: Any, scale: Any, w: Any) -> None:
         self.add(scale, w)

@@ -28,8 +28,16 @@ import numpy as np
 
 from rue._intrinsics import fetch, gather_rows, move_rows
 from rue._jit import values
-from rue._lanes import choose, higher, lanes, root
 from rue._tables import EIGHT, as_columns, as_rows
+from rue.learners.columns import (
+    NEAR,
+    by_first_of,
+    by_largest_of,
+    by_root_of,
+    less_curved,
+    less_steep,
+    visited,
+)
 from rue.learners.matrices import (
     ALONG,
     CURVATURE,
@@ -51,6 +59,7 @@ from rue.learners.matrices import (
 )
 from rue.learners.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP, inner
 from rue.learners.points import T, padded
+from rue.rows import SOON
 
 __all__ = [
     "CENTRE",
@@ -83,8 +92,6 @@ NOTES = 512
 """How many features of a row are worked on at once."""
 COLUMNS = (0, 2, 3, 1)
 """Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a line of the cache."""
-NEAR = 0.001
-"""A first value smaller than this part of the largest one no longer counts."""
 
 STATS, WORK = SUMS + DIAGONAL, CURVATURE + 1
 # Places in `memory`: the labels' centre and unit; the range of predictions in that unit, and of the labels the mass,
@@ -92,48 +99,9 @@ STATS, WORK = SUMS + DIAGONAL, CURVATURE + 1
 CENTRE, UNIT, LOW, HIGH, HELD, MEAN, SPREAD_OF_LABELS, SLOPES = range(MIXING_MEMORY, USED)
 POOL_MEMORY = USED + 1
 
-_1, _SOON = np.uint64(1), np.uint64(40)
+_1 = np.uint64(1)
 _LINE = np.uint64(16)
 """How many float32 a line of the cache holds."""
-
-
-@lanes(whole=True)
-def by_root_of(x: Any, visits: Any, squares: Any) -> Any:
-    """x divided by the root mean square, x included."""
-    return x * root((visits + 1.0) / (squares + x * x))
-
-
-@lanes(whole=True)
-def by_first_of(x: Any, initial: Any, largest: Any) -> Any:
-    """x divided by the first magnitude, as long as that counts."""
-    size = higher(x, -x)
-    return x / higher(choose(-initial, 0.0, initial, size), higher(largest, size) * NEAR)
-
-
-@lanes(whole=True)
-def by_largest_of(x: Any, largest: Any) -> Any:
-    return x / higher(largest, higher(x, -x))
-
-
-@lanes(results=4, whole=True)
-def visited(x: Any, largest: Any, squares: Any, visits: Any, initial: Any) -> Any:
-    """The four, with x entered."""
-    size = higher(x, -x)
-    return higher(largest, size), squares + x * x, visits + 1.0, choose(-initial, 0.0, initial, size)
-
-
-@lanes(results=2, whole=True)
-def less_steep(v: Any, total: Any, slope: Any, left: Any) -> Any:
-    """What is left of the total and (slope·v)², and v/(1 + its root)."""
-    total = left * total + (slope * v) * (slope * v)
-    return total, v / (1.0 + root(total))
-
-
-@lanes(results=2, whole=True)
-def less_curved(v: Any, total: Any, curvature: Any) -> Any:
-    """The total and curvature·v², and v/(1 + it)."""
-    total = total + curvature * v * v
-    return total, v / (1.0 + total)
 
 
 @values
@@ -214,11 +182,11 @@ class PoolPoint(NamedTuple):
         Divided by root mean square, first value and largest magnitude, x included; the last two for kinds that run.
         """
         notes, spots, many, k = self.notes, self.spots, 0, np.uint64(begin)
-        x, known, followed, n = notes[VALUE], notes[KNOWN:], row.followed(_SOON + _1), np.uint64(end)
+        x, known, followed, n = notes[VALUE], notes[KNOWN:], row.followed(SOON + _1), np.uint64(end)
         first, largest, room = self.seats[1] >= 0, self.seats[2] >= 0, notes.shape[1]
         while k < n and many < room:
             if followed:
-                self.expect(np.uint64(row.place(row.lo + k + _SOON)), first or largest)
+                self.expect(np.uint64(row.place(row.lo + k + SOON)), first or largest)
             spots[many], x[many] = row.feature(k)
             many += not abs(x[many]) < TINY  # so that NaN is seen
             k += _1

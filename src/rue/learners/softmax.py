@@ -28,8 +28,11 @@ from rue._jit import values
 from rue.arithmetic import exp
 from rue.learners.mixing import MIXING_MEMORY, SHARES, Chances
 from rue.learners.points import T
+from rue.rows import SOON
 
 __all__ = ["CLASS_MEMORY", "CLOSED", "HIGHEST", "KINDS", "NARROW", "SEEN", "SINCE", "USED", "WIDE", "ClassPool"]
+
+_1 = np.uint64(1)
 
 WIDE, KINDS, NARROW = 3, 6, 128
 BY_VISIT, BY_ROUND = 0.99, (1.0, 0.999)
@@ -110,10 +113,12 @@ class ClassPool(NamedTuple):
         scores = self.scores
         for i in range(scores.size):
             scores[i] = 0.0
-        for k in range(row.hi - row.lo + row.shift):
-            soon = np.uint64(row.ahead(k))
-            fetch(self.stats, soon * np.uint64(4))
-            fetch(self.weights, soon * np.uint64(self.weights.shape[1] * self.weights.shape[2]))
+        followed, wide = row.followed(SOON + _1), np.uint64(self.weights.shape[1] * self.weights.shape[2])
+        for k in range(row.many()):
+            if followed:
+                soon = np.uint64(row.place(row.lo + k + SOON))
+                fetch(self.stats, soon * np.uint64(4))
+                fetch(self.weights, soon * wide)
             j, x = row.feature(k)
             if not abs(x) < TINY:  # so that NaN is seen
                 self.collect(j, x)

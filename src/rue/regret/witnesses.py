@@ -16,6 +16,7 @@ from rue._intrinsics import LANES, aligned_zeros, fetch, gather_rows, move_rows
 from rue._jit import kernel, values
 from rue._lanes import choose, higher, lanes, lower, root
 from rue.errors import SettingsError
+from rue.rows import SOON
 
 __all__ = ["RATES", "Pool", "best_mixture", "filled_up", "open_pool", "watch"]
 
@@ -31,7 +32,7 @@ FEATURE, SCALED = range(2)
 NOTES = 512
 """How many features of a row are worked on at once."""
 _TOGETHER = (0,) * LANES
-_0, _1, _LINE, _SOON, _FAR, _NOTES = (np.uint64(i) for i in (0, 1, 8, 40, 80, NOTES))
+_0, _1, _LINE, _FAR, _NOTES = (np.uint64(i) for i in (0, 1, 8, 80, NOTES))
 
 
 @lanes(abreast=LANES)
@@ -146,7 +147,7 @@ class Pool(NamedTuple):
     def expect(self, row: Any, k: Any) -> None:
         """Have fetched what belongs to features a little further on; not all at once, which the processor cannot."""
         fetch(self.lines, row.place(k + _FAR))
-        soon, wide = np.uint64(row.place(k + _SOON)), np.uint64(self.table.shape[1])
+        soon, wide = np.uint64(row.place(k + SOON)), np.uint64(self.table.shape[1])
         if soon < np.uint64(self.lines.size):
             line = np.uint64(self.lines[soon])
             fetch(self.largest, line)
