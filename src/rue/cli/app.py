@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rue.cli.memory import keep_freed
 from rue.errors import RueError, SettingsError
 from rue.version import __version__
 
@@ -45,6 +46,7 @@ def main() -> None:
     """Run a command; 0 done, 1 the data or the run failed, 2 wrong usage, 130 stopped by Ctrl-C after saving."""
     from rue.cli.commands import register
 
+    keep_freed()
     register(*sys.argv[1:2])
     try:
         code = app(standalone_mode=False)
