@@ -41,7 +41,7 @@ def test_the_ends_of_names(text):
 
 @kernel
 def hashes(data, starts, stops, seeds, many, mask, slots):
-    hash_words(data, starts, stops, seeds, many, mask, slots)
+    hash_words(data, starts, stops, seeds, np.uint64(0), many, mask, slots)
 
 
 WORDS = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 2**32 - 1), st.booleans()), max_size=3 * LANES)
@@ -87,8 +87,8 @@ def test_ranks(keys):
 
 
 @kernel
-def arranged(csr, lo, hi, level):
-    csr.state[0] = csr.arrange(lo, hi, level)
+def arranged(csr, lo, hi):
+    csr.state[0] = csr.arrange(lo, hi)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 23, 40, int(SHORT), int(SHORT) + 1, 500, LONG])
@@ -102,7 +102,7 @@ def test_rows_are_put_in_order(n, most, level):
     for run in (arranged, arranged.function) if n < 200 else (arranged,):
         csr = open_csr(1, n + 10)
         csr.slots[:n], csr.values[lo : lo + n] = keys, values
-        run(csr, np.uint64(lo), np.uint64(lo + n), level)
+        run(csr, np.uint64(lo), np.uint64(lo + n))
         assert csr.state[0] == lo + (again[-1] if again else n)
         assert csr.indices[lo : lo + n].tolist() == keys[order].tolist()
         assert csr.values[lo : lo + n].tolist() == values[order].tolist()

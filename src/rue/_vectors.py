@@ -60,12 +60,13 @@ def _ending(data: Any, k: Any) -> Any:
     return lambda data, k: _ends_among(data, k)
 
 
-def hash_words(data: Any, starts: Any, stops: Any, seeds: Any, many: Any, mask: Any, slots: Any) -> None:
-    """slots[i] = MurmurHash3-32 of data[starts[i]:stops[i]], with seeds[i], & mask, for i < many.
+def hash_words(data: Any, starts: Any, stops: Any, seeds: Any, first: Any, many: Any, mask: Any, slots: Any) -> None:
+    """slots[i] = MurmurHash3-32 of data[starts[i]:stops[i]], with seeds[i], & mask, for first ≤ i < many.
 
-    Up to QUAD bytes from each of the stops on, and up to a multiple of LANES of each array, are read or written too.
+    A seed with the bit HASHED is a slot. There must be QUAD bytes after each word that is hashed, and room for LANES
+    more in each array: what stands there, if not zeros, must be of words like the others.
     """
-    for i in range(int(many)):
+    for i in range(int(first), int(many)):
         seed = int(seeds[i])
         done = seed >> HASHED & 1
         slots[i] = seed & _LOW if done else _murmur(bytes(data[starts[i] : stops[i]]), seed & _LOW) & int(mask)
@@ -87,11 +88,13 @@ def _murmur(word: bytes, seed: int) -> int:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _hash_words(_: Any, data: Any, starts: Any, stops: Any, seeds: Any, many: Any, mask: Any, slots: Any) -> Any:
+def _hash_words(
+    _: Any, data: Any, starts: Any, stops: Any, seeds: Any, first: Any, many: Any, mask: Any, slots: Any
+) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        text, starts, stops, seeds, slots = (_data(context, builder, signature, args, n) for n in (0, 1, 2, 3, 6))
-        mask = spread(builder, builder.trunc(args[5], _WHOLE), LANES)
-        with _groups(builder, args[4]) as i:
+        text, starts, stops, seeds, slots = (_data(context, builder, signature, args, n) for n in (0, 1, 2, 3, 7))
+        mask = spread(builder, builder.trunc(args[6], _WHOLE), LANES)
+        with _groups(builder, args[5], args[4]) as i:
             start, stop, seed = (
                 builder.load(several(builder, array, i, LANES), align=8) for array in (starts, stops, seeds)
             )
@@ -104,7 +107,7 @@ def _hash_words(_: Any, data: Any, starts: Any, stops: Any, seeds: Any, many: An
         return context.get_dummy_value()
 
     long = numba.types.uint64
-    return numba.types.void(data, starts, stops, seeds, long, long, slots), generate
+    return numba.types.void(data, starts, stops, seeds, long, long, long, slots), generate
 
 
 def _hash_lanes(builder: Any, text: Any, start: Any, length: Any, seed: Any) -> Any:
@@ -116,7 +119,8 @@ def _hash_lanes(builder: Any, text: Any, start: Any, length: Any, seed: Any) -> 
     with cgutils.for_range(builder, quads, intp=_WHOLE) as loop:
         at = spread(builder, builder.mul(loop.index, ir.Constant(_WHOLE, QUAD)), LANES)
         done = builder.icmp_unsigned("<=", length, at)
-        begin = builder.add(start, builder.zext(builder.select(done, _all(_EIGHT, 0), at), start.type))
+        begin = builder.add(start, builder.zext(at, start.type))
+        begin = builder.select(done, _all(start.type, 0), begin)  # some place that may be read
         for n, word in enumerate(_words(builder, text, begin)):
             block = builder.add(builder.lshr(at, _all(_EIGHT, 2)), _all(_EIGHT, n))
             before = builder.load(h)
@@ -157,16 +161,16 @@ def _turned(builder: Any, x: Any, by: int) -> Any:
 
 
 @overload(hash_words, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
-def _hashing(data: Any, starts: Any, stops: Any, seeds: Any, many: Any, mask: Any, slots: Any) -> Any:
-    return lambda data, starts, stops, seeds, many, mask, slots: _hash_words(
-        data, starts, stops, seeds, many, mask, slots
+def _hashing(data: Any, starts: Any, stops: Any, seeds: Any, first: Any, many: Any, mask: Any, slots: Any) -> Any:
+    return lambda data, starts, stops, seeds, first, many, mask, slots: _hash_words(
+        data, starts, stops, seeds, first, many, mask, slots
     )
 
 
 def count_smaller(slots: Any, many: Any, ranks: Any) -> None:
     """ranks[i] = where slots[i] goes when the first `many` are sorted, equal ones as they came.
 
-    Both arrays are written up to a multiple of LANES.
+    Both arrays have room for LANES more, which are written to.
     """
     ranks[np.argsort(slots[: int(many)], kind="stable")] = np.arange(int(many))
 
@@ -175,6 +179,7 @@ def count_smaller(slots: Any, many: Any, ranks: Any) -> None:
 def _count_smaller(_: Any, slots: Any, many: Any, ranks: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         keys, ranks = (_data(context, builder, signature, args, n) for n in (0, 2))
+        builder.store(_all(_EIGHT, _LOW), several(builder, keys, args[1], LANES), align=4)
         with _groups(builder, args[1]) as i:
             own = builder.load(several(builder, keys, i, LANES), align=4)
             # Each comparison adds −1 or 0: those before that are larger, then those after that are smaller.

@@ -16,8 +16,8 @@ __all__ = ["CODE", "DONE", "FEATURES", "LINE", "PLACE", "POSITION", "ROOM", "ROW
 POSITION, LINE, ROWS, FEATURES, WIDTH, CODE, PLACE = (np.uint64(i) for i in range(7))
 DONE, ROOM = np.uint64(0), np.uint64(99)
 """Codes: all is well; there is no room for the row, which is to be read again."""
-_0, _1, _2, _7, _8, _32 = (np.uint64(i) for i in (0, 1, 2, 7, 8, 32))
-_LOW, _LAST = np.uint64(0xFFFFFFFF), np.uint32(0xFFFFFFFF)
+_0, _1, _8, _32, _64, _255, _256 = (np.uint64(i) for i in (0, 1, 8, 32, 64, 255, 256))
+_LOW = np.uint64(0xFFFFFFFF)
 SHORT = np.uint64(128)
 """Features in a row that are put in order at once."""
 LONG = 1024
@@ -26,15 +26,13 @@ LONG = 1024
 
 @values
 class Spans(NamedTuple):
-    """Where in the text the names of a row's features stand, what they are hashed with, and where their namespace is.
-
-    A seed with a bit above the lower 32 is a slot: see `hash_words`.
+    """Where in the text the names of a row's features stand, and what they are hashed with, or their slots: see
+    `hash_words`.
     """
 
     starts: Any
     stops: Any
     seeds: Any
-    spaces: Any
 
 
 @values
@@ -57,88 +55,55 @@ class Csr(NamedTuple):
     keys: Any
     spare: Any
 
-    def arrange(self, lo: Any, hi: Any, level: Any) -> Any:
+    def arrange(self, lo: Any, hi: Any) -> Any:
         """Sort the features lo:hi, whose indices are in `slots`, equal ones as they came: where an index occurs again,
         hi if none does.
 
-        For each of a short row the smaller ones are counted, which has no branches that depend on them. Values that are
-        all the same (`level`) stay where they are.
+        For each of a short row the smaller ones are counted, which has no branches that depend on them.
         """
-        n, slots, indices = hi - lo, self.slots, self.indices
+        n, again = hi - lo, hi
         if n > SHORT:
-            return self.arrange_many(lo, hi)
-        for i in range(n, n + _8):
-            slots[i] = _LAST
-        count_smaller(slots, n, self.ranks)
+            self.rank_many(n)
+        else:
+            count_smaller(self.slots, n, self.ranks)
         for i in range(n):
-            indices[lo + self.ranks[i]] = slots[i]
-        if not level:
-            for i in range(n):
-                self.spare[i] = self.values[lo + i]
-            for i in range(n):
-                self.values[lo + self.ranks[i]] = self.spare[i]
-        return self.repeated(lo, hi)
-
-    def repeated(self, lo: Any, hi: Any) -> Any:
-        """Where the last index that occurs again among lo:hi does, hi if none does."""
-        found = False
+            self.spare[i] = self.values[lo + i]
+        for i in range(n):
+            to = lo + self.ranks[i]
+            self.indices[to] = self.slots[i]
+            self.values[to] = self.spare[i]
         for i in range(lo + _1, hi):
-            found |= self.indices[i] == self.indices[i - _1]
-        again = hi
-        if found:
-            again -= _1
-            while self.indices[again] != self.indices[again - _1]:
-                again -= _1
+            if self.indices[i] == self.indices[i - _1]:
+                again = i
         return again
 
-    def arrange_many(self, lo: Any, hi: Any) -> Any:
-        """`arrange` for a long row: keys, index above place, are put in order eight by eight, and these are merged."""
-        n, keys = hi - lo, self.keys
+    def rank_many(self, n: Any) -> None:
+        """`count_smaller` for a long row: indices, with their places, are sorted by one byte after the other."""
+        keys, counts = self.keys, self.ranks
         for i in range(n):
             keys[i] = np.uint64(self.slots[i]) << _32 | i
-            self.spare[i] = self.values[lo + i]
-        padded = (n + _7) & ~_7
-        for i in range(n, padded):
-            keys[i] = ~_0
-        length = _8
-        for start in range(_0, padded, length):
-            for i in range(start, start + length):
-                key, smaller = keys[i], _0
-                for j in range(start, start + length):
-                    smaller += np.uint64(keys[j] < key)
-                keys[padded + start + smaller] = key
-        source, target = padded, _0
-        while length < n:
-            for start in range(_0, n, length * _2):
-                middle = min(start + length, n)
-                self.merge(source + start, source + middle, source + min(middle + length, n), target + start)
-            source, target, length = target, source, length * _2
+        source, target = _0, n
+        for shift in range(_32, _64, _8):
+            for byte in range(_256):
+                counts[byte] = 0
+            for i in range(source, source + n):
+                counts[keys[i] >> shift & _255] += _1
+            to = target
+            for byte in range(_256):
+                to += counts[byte]
+                counts[byte] = to - counts[byte]
+            for i in range(source, source + n):
+                byte = keys[i] >> shift & _255
+                keys[counts[byte]] = keys[i]
+                counts[byte] += _1
+            source, target = target, source
         for i in range(n):
-            key = keys[source + i]
-            self.indices[lo + i] = key >> _32
-            self.values[lo + i] = self.spare[key & _LOW]
-        return self.repeated(lo, hi)
+            self.ranks[keys[i] & _LOW] = i
 
-    def arrange_own(self, lo: Any, hi: Any) -> Any:
-        """`arrange` where the indices are in their place already."""
+    def lift(self, lo: Any, hi: Any) -> None:
+        """Copy the indices lo:hi to `slots`."""
         for i in range(hi - lo):
             self.slots[i] = self.indices[lo + i]
-        return self.arrange(lo, hi, False)
-
-    def merge(self, left: Any, middle: Any, stop: Any, to: Any) -> None:
-        """Merge the sorted keys left:middle and middle:stop."""
-        right = middle
-        while left < middle and right < stop:
-            a, b = self.keys[left], self.keys[right]
-            smaller = np.uint64(a < b)
-            self.keys[to] = min(a, b)
-            left, right, to = left + smaller, right + _1 - smaller, to + _1
-        while left < middle:
-            self.keys[to] = self.keys[left]
-            left, to = left + _1, to + _1
-        while right < stop:
-            self.keys[to] = self.keys[right]
-            right, to = right + _1, to + _1
 
     def add_up(self, lo: Any, hi: Any) -> Any:
         """Replace sorted features of the same index by one with the sum of their values: the new end, and whether all
@@ -161,13 +126,15 @@ class Csr(NamedTuple):
         self.lines[row] = line
         self.offsets[row + _1] = hi
         if hi > lo:
-            self.state[WIDTH] = max(self.state[WIDTH], np.uint64(self.indices[hi - _1]) + _1)
+            width = np.uint64(self.indices[hi - _1]) + _1
+            self.state[WIDTH] = width if width > self.state[WIDTH] else self.state[WIDTH]
         self.state[ROWS] = row + _1
         self.state[FEATURES] = hi
 
     def limit(self, lo: Any) -> Any:
         """Where a row that starts at feature lo must end at the latest."""
-        return min(np.uint64(self.indices.size), lo + np.uint64(self.spare.size))
+        room, longest = np.uint64(self.indices.size), lo + np.uint64(self.spare.size)
+        return room if room < longest else longest
 
     def grown(self) -> Csr:
         """The same with more room."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import kernel, values
+from rue._jit import values
 
 __all__ = ["Names", "NewNames"]
 
@@ -23,8 +23,8 @@ FIRST = np.uint64(2**20)
 class NewNames(NamedTuple):
     """Where in a text the names stand that are not known yet.
 
-    `table` holds the slots that have a name, plus 1, each at the first free place from its own on; `seen` has a bit for
-    each of the first slots, so that most need not be looked up; `found` has a row (slot, place of the namespace, start,
+    `seen` has a bit for each of the first slots; `table` holds the others that have a name, plus 1, each at the first
+    free place from its own on; `found` has a row (slot, place of the namespace, start,
     stop) for each new one; `count` is how many are known and how many are new.
     """
 
@@ -33,38 +33,31 @@ class NewNames(NamedTuple):
     found: Any
     count: Any
 
+    def lacks(self, slot: Any) -> Any:
+        """A number with the lowest bit 0 if it is certain that a slot is known."""
+        return ~self.seen[slot >> _6] >> (slot & _63) if slot < FIRST else _1
+
     def note(self, slot: Any, namespace: Any, start: Any, stop: Any) -> None:
         """Remember what a slot is called, if that is new and there is room."""
-        word, bit = slot >> _6, _1 << (slot & _63)
         if slot < FIRST:
+            word, bit = slot >> _6, _1 << (slot & _63)
             if self.seen[word] & bit != _0:
                 return
             self.seen[word] |= bit
         if self.count[0] >= ROOM:
             return
-        place = slot * _SPREAD >> _SHIFT
-        while self.table[place] != _0:
-            if self.table[place] == slot + _1:
-                return
-            place = (place + _1) & _LAST
-        self.table[place] = slot + _1
+        if slot >= FIRST:
+            place = slot * _SPREAD >> _SHIFT
+            while self.table[place] != _0:
+                if self.table[place] == slot + _1:
+                    return
+                place = (place + _1) & _LAST
+            self.table[place] = slot + _1
         row = np.uint64(self.count[1])
         self.found[row, 0], self.found[row, 1] = slot, namespace
         self.found[row, 2], self.found[row, 3] = start, stop
         self.count[0] += 1
         self.count[1] += 1
-
-
-@kernel
-def _enter(slots: Any, table: Any, seen: Any) -> None:
-    """Slots that are in neither yet."""
-    for slot in slots:
-        place = slot * _SPREAD >> _SHIFT
-        while table[place] != _0:
-            place = (place + _1) & _LAST
-        table[place] = slot + _1
-        if slot < FIRST:
-            seen[slot >> _6] |= _1 << (slot & _63)
 
 
 class Names:
@@ -75,6 +68,7 @@ class Names:
 
     def __init__(self, names: Iterable[tuple[int, str]] = ()) -> None:
         self.of: dict[int, str] = {}
+        self._known = 0
         self._table = np.zeros(2 * ROOM, dtype=np.uint64)
         self.seen = np.zeros(int(FIRST) // 64, dtype=np.uint64)
         """A bit for each of the first slots, set if it has a name."""
@@ -87,14 +81,24 @@ class Names:
             if slot not in self.of and len(self.of) < ROOM:
                 self.of[slot] = name
                 new.append(slot)
-        if new:
-            _enter(np.array(new, dtype=np.uint64), self._table, self.seen)
+        slots = np.array(new, dtype=np.uint64)
+        first = slots[slots < FIRST]
+        np.bitwise_or.at(self.seen, first >> _6, _1 << (first & _63))
+        for slot in slots[slots >= FIRST].tolist():
+            self._enter(slot)
+        self._known += len(new)
+
+    def _enter(self, slot: int) -> None:
+        place = slot * int(_SPREAD) % 2**64 >> int(_SHIFT)
+        while self._table[place]:
+            place = (place + 1) % self._table.size
+        self._table[place] = slot + 1
 
     def full(self) -> bool:
         return len(self.of) >= ROOM
 
-    def opened(self) -> NewNames:
-        """Room for what one text adds."""
-        table = self._table.copy()
-        known = int(np.count_nonzero(table))
-        return NewNames(table, self.seen.copy(), np.empty((ROOM, 4), dtype=np.uint64), np.array([known, 0]))
+    def opened(self, last: int) -> NewNames:
+        """Room for what a text adds, with slots up to the last."""
+        known = self._known  # before the rest is copied, which may hold more by then: that is dropped when it is added
+        table = self._table.copy() if last >= FIRST else self._table[:1]
+        return NewNames(table, self.seen.copy(), np.empty((ROOM - known, 4), dtype=np.uint64), np.array([known, 0]))

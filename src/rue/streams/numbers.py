@@ -206,7 +206,7 @@ class Text(NamedTuple):
         m = (m + (m & _1)) >> _1
         if m >= _53:
             m, e = _52, e + 1
-        return m, min(e, 2047) - 1075
+        return m, e - 1075 if e < 2047 else 972
 
     def product(self, a: Any, b: Any) -> Any:
         """The upper and the lower 64 bits of a·b."""
@@ -276,7 +276,7 @@ class Text(NamedTuple):
     def power(self, at: Any, n: Any, e: Any, step: Any) -> Any:
         """Multiply the number of n limbs at `at` by 5^e (step 13) or 2^e (step 31), if e is positive."""
         while e > 0:
-            part = min(np.uint64(e), step)
+            part = np.uint64(e) if np.uint64(e) < step else step
             n = self.times(at, n, _FIVES[part] if step == _13 else _1 << part, _0)
             e -= np.int64(part)
         return n

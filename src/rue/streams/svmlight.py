@@ -77,7 +77,8 @@ def _read(csr: Any, text: Any) -> None:
             hi += _1
         k = text.next_line(k)
         if not ordered and code == DONE:
-            again = csr.arrange_own(lo, hi)
+            csr.lift(lo, hi)
+            again = csr.arrange(lo, hi)
             if again < hi:
                 code, place = REPEATED, np.uint64(csr.indices[again])
         if code == DONE:

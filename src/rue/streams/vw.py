@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rue._intrinsics import lowest_bit
-from rue._jit import parser, values
-from rue._vectors import BYTES, HASHED, QUAD, ends_among, hash_words
+from rue._jit import parser
 from rue.errors import SettingsError
 from rue.streams.base import Block
 from rue.streams.chunk import Chunk
@@ -28,154 +26,19 @@ from rue.streams.hashing import Hasher
 from rue.streams.lines import Density, count_lines, number_fault, read_lines, shown, word_at
 from rue.streams.names import Names, NewNames
 from rue.streams.numbers import as_text
+from rue.streams.words import CONTROL, HUGE, LATER, NAMED, NAMELESS, SUM, VALUE, Words
 
 __all__ = ["VW"]
 
-LABEL, WEIGHT, BASE, WORDS, TAB, CONTROL, BAR, NAMESPACE, SCALE, VALUE, HUGE, SUM = (np.uint64(i) for i in range(1, 13))
-_0, _1, _2, _3, _4, _6, _8 = (np.uint64(i) for i in (0, 1, 2, 3, 4, 6, 8))
-_BYTES, _QUAD = np.uint64(BYTES), np.uint64(QUAD)
-_SLOT, _UNNAMED, _LOW = np.uint64(1 << HASHED), np.uint64(1 << HASHED + 1), np.uint64((1 << HASHED) - 1)
-_SMALL = np.uint64(0x2020202020202020)
-_THREE, _NAN, _INF = np.uint64(0xFFFFFF), np.uint64(0x6E616E), np.uint64(0x666E69)
-_INFINITY = np.uint64(0x7974696E69666E69)
-
-
-@values
-class Words(NamedTuple):
-    """The words of a text; `spans` has room for the starts and ends of four, those before the first bar."""
-
-    text: Any
-    hasher: Any
-    spans: Any
-
-    def head(self, k: Any) -> Any:
-        """Find the words before the first bar: how many, where the bar is, and what is wrong there if anything is."""
-        text, n = self.text, _0
-        while True:
-            while text.at(k) == 32:
-                k += _1
-            c = text.at(k)
-            if c == 124:
-                return n, k, DONE
-            if c < 32:
-                return n, k, BAR if self.line_ends(k) else TAB if c == 9 else CONTROL
-            if n == _4:
-                return n, k, WORDS
-            self.spans[_2 * n] = k
-            while c > 32 and c != 124:
-                k += _1
-                c = text.at(k)
-            self.spans[_2 * n + _1] = k
-            n += _1
-
-    def numbers(self, n: Any) -> Any:
-        """Label and weight, of n words that are label, weight and base; and what is wrong with them, and where."""
-        label, weight = math.nan, 1.0
-        for i in range(min(n, _3)):
-            start = self.spans[_2 * i]
-            number, stop, good = self.text.number(start)
-            if not good or stop != self.spans[_2 * i + _1]:
-                return label, weight, LABEL + i, start
-            if i == _0:
-                label = number
-            elif i == _1:
-                weight = number
-            if (i == _1 and number < 0.0) or (i == _2 and number != 0.0):
-                return label, weight, LABEL + i, start
-        return label, weight, DONE if n <= _3 else WORDS, self.spans[_6]
-
-    def namespace(self, k: Any) -> Any:
-        """The namespace at k: its hash, its weight, where its features start, and what is wrong with it."""
-        if self.text.at(k) == 58:
-            return _0, 1.0, k, NAMESPACE
-        start, seed, c = k, _0, self.text.at(k)
-        whole = False
-        if 48 <= c <= 57:
-            seed, _, k = self.text.digits(k, _0)
-            whole = self.name_stops(k)
-        if not whole:
-            k, _, _ = self.name_end(k, k, _0)
-            seed = self.hasher.murmur(start, k, _0) if k > start else _0
-        if self.text.at(k) != 58:
-            return seed, 1.0, k, DONE
-        weight, stop, good = self.text.number(k + _1)
-        if good and self.stops(stop):
-            return seed, weight, stop, DONE
-        return seed, 1.0, k + _1, SCALE
-
-    def line_ends(self, k: Any) -> Any:
-        """Whether k is at the end of its line."""
-        return self.text.at(k) == 10 or (self.text.at(k) == 13 and self.text.at(k + _1) == 10)
-
-    def stops(self, k: Any) -> Any:
-        """Whether a value may end at k."""
-        c = self.text.at(k)
-        return c == 32 or c == 124 or c == 9 or c == 10 or c == 13
-
-    def name_stops(self, k: Any) -> Any:
-        """Whether a name ends at k."""
-        c = self.text.at(k)
-        return c <= 32 or c == 58 or c == 124
-
-    def name_end(self, k: Any, base: Any, ends: Any) -> Any:
-        """The first white space, control character, colon or bar from k on; and where else there are some, as bits for
-        the bytes from a base on, which is handed back for the next name.
-        """
-        if k - base < _BYTES and ends >> k - base != _0:
-            return k + lowest_bit(ends >> k - base), base, ends
-        base, ends = k, self.ends(k)
-        while ends == _0:
-            base += _BYTES
-            ends = self.ends(base)
-        return base + lowest_bit(ends), base, ends
-
-    def ends(self, k: Any) -> Any:
-        """Which of the bytes from k on end a name, as bits."""
-        return ends_among(self.text.data, k) if k + _BYTES <= self.text.size else self.last_ends(k)
-
-    def last_ends(self, k: Any) -> Any:
-        """`ends` where fewer are left."""
-        found = _0
-        for i in range(_BYTES):
-            c = self.text.at(k + i)
-            found |= np.uint64(c <= 32 or c == 58 or c == 124) << i
-        return found
-
-    def hash_row(self, spans: Any, n: Any, k: Any, mask: Any, slots: Any) -> None:
-        """The slots of the n features of a row that ends at k."""
-        if k + _QUAD <= self.text.size:
-            hash_words(self.text.data, spans.starts, spans.stops, spans.seeds, n, mask, slots)
-        else:
-            self.hash_last(spans, n, mask, slots)
-
-    def hash_last(self, spans: Any, n: Any, mask: Any, slots: Any) -> None:
-        """`hash_row` where there are too few bytes after it."""
-        for i in range(n):
-            seed = spans.seeds[i]
-            if seed & _SLOT == _0:
-                seed = self.hasher.murmur(spans.starts[i], spans.stops[i], seed) & mask
-            slots[i] = seed & _LOW
-
-    def word_end(self, k: Any) -> Any:
-        """Where the word at k, a value that is no number, ends; k itself if it looks like one, or is no word."""
-        c, stop = self.text.at(k), k
-        if c == 43 or c == 45 or c == 46 or 48 <= c <= 57:
-            return k
-        while c > 32 and c != 124:
-            stop += _1
-            c = self.text.at(stop)
-        start = self.text.eight(k) | _SMALL
-        if stop - k == _3 and (start & _THREE == _NAN or start & _THREE == _INF):
-            return k
-        if c == 124 or (stop - k == _8 and start == _INFINITY):
-            return k
-        return stop
+_0, _1, _2 = (np.uint64(i) for i in range(3))
 
 
 @parser
 def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) -> None:
     """Read rows up to the end of the text, or up to and including one that is no example."""
-    state, text, spans, rows, naming = csr.state, words.text, words.spans, csr.spans, names.table.size > 0
+    state, text = csr.state, words.text
+    spans, rows = words.spans, csr.spans
+    naming = names.table.size > 0
     k, line = state[POSITION], state[LINE]
     while k < text.size and state[CODE] == DONE:
         line += _1
@@ -186,7 +49,8 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
             k = text.next_line(k)
             continue
         n, k, code = words.head(k)
-        place, row, label, weight = k, state[ROWS], math.nan, 1.0
+        place, row = k, state[ROWS]
+        label, weight = math.nan, 1.0
         tags[row, 0] = tags[row, 1] = 0
         if code == DONE and n > _0 and (spans[_2 * n - _1] == k or text.data[spans[_2 * n - _2]] == 39):
             n -= _1
@@ -196,8 +60,8 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
             label, weight, code, place = words.numbers(n)
         lo = state[FEATURES]
         limit = csr.limit(lo)
-        hi, ordered, last, level, deferred = lo, True, _0, True, False
-        base, ends = k, _0
+        hi, first = lo, limit
+        last, ordered = _0, True
         while code == DONE and text.at(k) == 124:
             k += _1
             space, unnamed = k, _0
@@ -205,8 +69,7 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
             if code != DONE:
                 place = k
                 break
-            default = text.at(space) <= 32 or text.at(space) == 124
-            level &= scale == 1.0
+            own = NAMELESS if words.name_stops(space) else NAMED
             while True:
                 c = text.at(k)
                 while c == 32 or c == 9:
@@ -216,33 +79,26 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                     if c != 124 and not words.line_ends(k):
                         code, place = CONTROL, k
                     break
-                place, stop, whole, slot, entry, value = k, k, False, seed, seed & _LOW, scale
-                if 48 <= c <= 57:
-                    index, _, stop = text.digits(k, _0)
-                    whole = words.name_stops(stop)
-                if whole:
-                    slot = index + seed
-                    entry = slot & mask | (_SLOT | _UNNAMED if default else _SLOT)
-                else:
-                    stop, base, ends = words.name_end(stop, base, ends)
-                k = stop
+                place = k
+                slot, k, kind = words.start(k, seed, own)
+                if kind == LATER:
+                    first = hi if first == limit else first
+                    ordered = False
+                    place, k, hi = words.plain(rows, csr.values, place, k, seed, scale, lo, hi, limit)
+                    if k == place:
+                        continue
+                stop, value = k, scale
                 if text.at(k) == 58:
-                    level = False
                     value, k, good = text.number(stop + _1)
                     value *= scale
-                    named = stop > place
                     if not good or not words.stops(k):
-                        start = stop + _1
-                        k = words.word_end(start)
-                        if k == start:
+                        slot, k = words.word(place, stop, slot, kind)
+                        if k == stop + _1:
                             code, place = VALUE, k
                             break
-                        if named and not whole:
-                            slot = words.hasher.murmur(place, stop, seed)
-                        stop, value = k, 1.0
-                        entry = words.hasher.murmur(start, k, slot) & mask | _SLOT
-                    elif not named:
-                        entry = seed + unnamed & mask | _SLOT | _UNNAMED
+                        stop, value, kind = k, 1.0, NAMED
+                    elif stop == place:
+                        slot += unnamed
                         unnamed += _1
                     if not math.isfinite(value):
                         code = HUGE
@@ -250,29 +106,24 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                 if hi == limit:
                     code = ROOM
                     break
-                i = hi - lo
-                rows.starts[i], rows.stops[i], rows.seeds[i], rows.spaces[i] = place, stop, entry, space
+                slot &= mask
+                if first < limit:
+                    rows.starts[hi - lo] = place
+                    rows.stops[hi - lo] = stop
+                    rows.seeds[hi - lo] = words.late(place, stop, seed, mask) if kind == LATER else slot | kind
+                elif naming and kind == NAMED:
+                    names.note(slot, space, place, stop)
+                ordered &= slot > last or hi == lo
+                last = slot
+                csr.indices[hi] = slot
                 csr.values[hi] = value
-                if entry & _SLOT == _0:
-                    deferred = True
-                else:
-                    slot = entry & _LOW
-                    ordered &= slot > last or hi == lo
-                    last = slot
-                    csr.indices[hi] = slot
                 hi += _1
-        n = hi - lo
-        if deferred:
-            words.hash_row(rows, n, k, mask, csr.slots)
-        elif not ordered or naming:
-            for i in range(n):
-                csr.slots[i] = csr.indices[lo + i]
-        if naming:
-            for i in range(n):
-                if rows.seeds[i] & _UNNAMED == _0:
-                    names.note(np.uint64(csr.slots[i]), rows.spaces[i], rows.starts[i], rows.stops[i])
+        if not ordered:
+            csr.lift(lo, first if first < hi else hi)
+        if first < hi:
+            words.hash_row(rows, csr.slots, first - lo, hi - lo, mask, names)
         k = text.next_line(k)
-        if (deferred or not ordered) and code == DONE and csr.arrange(lo, hi, level) < hi:
+        if not ordered and code == DONE and csr.arrange(lo, hi) < hi:
             hi, good = csr.add_up(lo, hi)
             if not good:
                 code = SUM
@@ -307,7 +158,7 @@ class VW:
         csr = open_csr(count_lines(text), self._density.features(text))
         weights = np.empty(csr.labels.size)
         tags = np.empty((csr.labels.size, 2), dtype=np.uint64)
-        new = names.opened() if names is not None else _NO_NAMES
+        new = names.opened(2**self.bits - 1) if names is not None else _NO_NAMES
         words = Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
         args = (words, np.uint64(2**self.bits - 1), weights, tags, new)
         csr, bad = read_lines(_read, args, csr, text, first_line, _complaint)
