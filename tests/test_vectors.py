@@ -18,6 +18,7 @@ from rue.streams import vw
 from rue.streams.csr import LONG, SHORT, open_csr
 from rue.streams.hashing import Hasher
 from rue.streams.lines import count_lines, read_lines
+from rue.streams.names import NOTHING_NEW
 from rue.streams.numbers import as_text
 
 
@@ -124,7 +125,7 @@ def test_nothing_behind_the_text_is_read():
                 whole[begin : begin + len(text)] = np.frombuffer(text, dtype=np.uint8)
                 lines = as_text(whole[begin : begin + len(text)])
                 csr = open_csr(count_lines(text), len(text))
-                new = np.empty(csr.labels.size), np.empty((csr.labels.size, 2), dtype=np.uint64), vw._NO_NAMES
+                new = np.empty(csr.labels.size), np.empty((csr.labels.size, 2), dtype=np.uint64), NOTHING_NEW
                 words = vw.Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
                 csr, bad = read_lines(vw._read, (words, np.uint64(2**18 - 1), *new), csr, text, 1, vw._complaint)
                 assert [row.why for row in bad] == [row.why for row in wanted.bad]

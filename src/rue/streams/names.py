@@ -9,7 +9,7 @@ import numpy as np
 
 from rue._jit import values
 
-__all__ = ["Names", "NewNames"]
+__all__ = ["NOTHING_NEW", "Names", "NewNames"]
 
 ROOM = 65_536
 _0, _1, _6, _63 = (np.uint64(i) for i in (0, 1, 6, 63))
@@ -33,6 +33,10 @@ class NewNames(NamedTuple):
     found: Any
     count: Any
 
+    def full(self) -> Any:
+        """Whether there is no room for more."""
+        return self.count[0] >= ROOM
+
     def lacks(self, slot: Any) -> Any:
         """A number with the lowest bit 0 if it is certain that a slot is known."""
         return ~self.seen[slot >> _6] >> (slot & _63) if slot < FIRST else _1
@@ -44,7 +48,7 @@ class NewNames(NamedTuple):
             if self.seen[word] & bit != _0:
                 return
             self.seen[word] |= bit
-        if self.count[0] >= ROOM:
+        if self.full():
             return
         if slot >= FIRST:
             place = slot * _SPREAD >> _SHIFT
@@ -58,6 +62,11 @@ class NewNames(NamedTuple):
         self.found[row, 2], self.found[row, 3] = start, stop
         self.count[0] += 1
         self.count[1] += 1
+
+
+_NONE = np.empty(0, dtype=np.uint64)
+NOTHING_NEW = NewNames(_NONE, _NONE, np.empty((0, 4), dtype=np.uint64), np.array([ROOM, 0]))
+"""No room for any name."""
 
 
 class Names:

@@ -24,7 +24,7 @@ from rue.streams.chunk import Chunk
 from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, open_csr
 from rue.streams.hashing import Hasher
 from rue.streams.lines import Density, count_lines, number_fault, read_lines, shown, word_at
-from rue.streams.names import Names, NewNames
+from rue.streams.names import NOTHING_NEW, Names, NewNames
 from rue.streams.numbers import as_text
 from rue.streams.words import CONTROL, HUGE, LATER, NAMED, NAMELESS, SUM, VALUE, Words
 
@@ -38,7 +38,7 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
     """Read rows up to the end of the text, or up to and including one that is no example."""
     state, text = csr.state, words.text
     spans, rows = words.spans, csr.spans
-    naming = names.table.size > 0
+    naming = not names.full()
     k, line = state[POSITION], state[LINE]
     while k < text.size and state[CODE] == DONE:
         line += _1
@@ -158,7 +158,7 @@ class VW:
         csr = open_csr(count_lines(text), self._density.features(text))
         weights = np.empty(csr.labels.size)
         tags = np.empty((csr.labels.size, 2), dtype=np.uint64)
-        new = names.opened(2**self.bits - 1) if names is not None else _NO_NAMES
+        new = names.opened(2**self.bits - 1) if names is not None else NOTHING_NEW
         words = Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
         args = (words, np.uint64(2**self.bits - 1), weights, tags, new)
         csr, bad = read_lines(_read, args, csr, text, first_line, _complaint)
@@ -170,8 +170,6 @@ class VW:
         return Chunk(block, csr.lines[:rows], bad, _tags(text, tags[:rows]), _names(text, new))
 
 
-_NOTHING = np.empty(0, dtype=np.uint64)
-_NO_NAMES = NewNames(_NOTHING, _NOTHING, np.empty((0, 4), dtype=np.uint64), np.zeros(2, dtype=np.int64))
 _WORD, _NAME = re.compile(rb"[^ \t|\r\n]*"), re.compile(rb"[^\x00- :|]*")
 
 

@@ -178,7 +178,7 @@ class Words(NamedTuple):
     def hash_row(self, rows: Any, slots: Any, first: Any, n: Any, mask: Any, names: Any) -> None:
         """The slots of a row's features from the first on that is a word; and their names, where new."""
         hash_words(self.text.data, rows.starts, rows.stops, rows.seeds, first, n, mask, slots)
-        if names.table.size == 0:
+        if names.full():
             return
         missing = _0
         for i in range(first, n):
