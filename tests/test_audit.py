@@ -477,8 +477,8 @@ def test_a_learner_whose_step_is_wrong(monkeypatch):
 
     move = Scaled.move
 
-    def far(point, domain, row, shrink, along, p, square, played, ledger, g):
-        return move(point, domain, row, shrink, 10.0 * along, p, square, played, ledger, g)
+    def far(point, domain, row, shrink, along, p, square, played):
+        return move(point, domain, row, shrink, 10.0 * along, p, square, played)
 
     monkeypatch.setattr(Scaled, "move", far)
     flips = np.where(np.arange(60) % 2, 1.0, -1.0)
