@@ -65,7 +65,7 @@ _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "for
 _CALLED |= {"nearest", "exactly", "times", "ending", "arrange", "teach", "tell"}
 _CALLED |= {"foretell", "measure", "advance", "multiply", "turn", "mixed", "charge", "sense", "choose_steps"}
 _CALLED |= {"play_round", "retire_some", "retire", "mix_loss", "last_ends", "hash_one", "plain", "hash_row"}
-_CALLED |= {"rank_many", "take_down"}
+_CALLED |= {"rank_many", "take_down", "close"}
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.
