@@ -14,7 +14,7 @@ from scipy import sparse
 import rue
 from conftest import many
 from rue.passes import BEHIND, Pass
-from rue.regret.evidence import Evidence
+from rue.regret.evidence import Evidence, open_evidence
 from rue.regret.witnesses import NOTES, RATES, best_mixture
 from rue.streams import Block
 
@@ -518,3 +518,21 @@ def test_a_bound_of_nothing_is_not_dressed_up():
     assert found.comparator_loss_at_least == 0.0
     assert "could have lost less than 0.0 on this stream, which says nothing; this learner lost 1.4" in str(found)
     assert "regret is at most +1.4" in str(found)
+
+
+def test_examples_that_do_not_count_leave_no_trace_among_many():
+    """Rows are entered 64 at once: one of weight 0, or without a prediction, must not bring back an older one."""
+    rng = np.random.default_rng(5)
+    X, y, weights = rng.normal(size=(300, 3)), rng.choice([-1.0, 1.0], 300), rng.choice([0.0, 1.0, 2.0], 300)
+    learnt = rue.learn(X, y, weights=weights, learner=rue.OGD("logistic", "ball:2", intercept=False)).ledger
+    p = rue.OGD("logistic", "ball:2", intercept=False).run(X, y, weights)
+    scored, said = weights > 0.0, p.copy()
+    said[::5] = np.nan
+    certified = open_evidence(rue.Logistic())
+    assert certified.enter(rue.Block(X, y, weights), said, False, 0) == 60
+    for ledger, counted in ((learnt, scored), (certified.ledger, scored & ~np.isnan(said))):
+        g = -weights * y / (1.0 + np.exp(y * p))
+        loss = weights * np.logaddexp(0.0, -y * p)
+        assert ledger.sums[0] == counted.sum()
+        assert ledger.sums[2] == pytest.approx(loss[counted].sum(), rel=1e-12)
+        np.testing.assert_allclose(ledger.S, g[counted] @ X[counted], rtol=1e-10, atol=1e-12)
