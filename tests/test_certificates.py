@@ -471,12 +471,12 @@ def late(monkeypatch, fail=None):
     """A pass whose witnesses take their time, and fail at a block if told to; and how many each block found waiting."""
     going, waiting, plain = Pass(rue.OGD(), witnesses=(1.0, 10.0), quick=True), [], Evidence.watch
 
-    def slow(self, *shown):
+    def slow(self, *shown, **how):
         time.sleep(0.02)
         waiting.append(len(going._watching))
         if len(waiting) == fail:
             raise MemoryError
-        plain(self, *shown)
+        plain(self, *shown, **how)
 
     monkeypatch.setattr(Evidence, "watch", slow)
     return going, waiting

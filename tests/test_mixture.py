@@ -266,7 +266,7 @@ def test_rows_longer_than_the_notes_are_the_same_as_short_ones():
     X[rng.random(X.shape) < 0.1] = 0.0
     X[:, 5] = 1e-160
     plain, noted, thin = (rue.Mixture(d=NOTES + 200) for _ in range(3))
-    room = {"notes": np.zeros((NOTED, 2 * NOTES)), "spots": np.zeros(2 * NOTES + 1, dtype=np.int64)}
+    room = {"notes": np.zeros((NOTED, 2 * NOTES)), "spots": np.zeros(2 * NOTES + 2, dtype=np.int64)}
     noted._point = noted._point._replace(**room)
     found = plain.run(X, y)
     assert found == pytest.approx(noted.run(X, y), rel=1e-9, abs=1e-9)

@@ -63,9 +63,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
 _CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
 _CALLED |= {"nearest", "exactly", "times", "ending", "arrange", "teach", "tell"}
-_CALLED |= {"foretell", "measure", "advance", "multiply", "turn", "mixed", "charge", "sense", "choose_steps"}
-_CALLED |= {"play_round", "retire_some", "retire", "mix_loss", "last_ends", "hash_one", "plain", "hash_row"}
-_CALLED |= {"rank_many", "take_down", "close"}
+_CALLED |= {"multiply", "turn", "choose_steps", "claim", "retire_some", "retire", "mix_loss", "close", "take_down"}
+_CALLED |= {"last_ends", "hash_one", "plain", "hash_row", "rank_many"}
 
 
 # Parameters: coerced at the door, so that Ball(10) and Ball(10.0) are one type and compile once.

@@ -198,6 +198,8 @@ def learn(
         going.begin(y)
     for piece in stream.reads():
         kept.add(going, *going.take(piece))
+        if stream.lent:
+            going.catch_up()
         if going.stopped_by is not None:
             raise piece.error(going.stopped_by)
     return kept.run(going, stream)
@@ -212,7 +214,8 @@ class Kept:
     def add(self, going: Pass, block: Block, out: Any) -> None:
         """A block and its predictions."""
         if going.labels is not None and len(block):
-            self.parts.append((out, going.labels.encode(block.y), block.weights))
+            weights = None if block.weights is None else block.weights.copy()
+            self.parts.append((out, np.array(going.labels.encode(block.y)), weights))
 
     def run(self, going: Pass, stream: Stream) -> Run:
         """What the pass leaves behind."""

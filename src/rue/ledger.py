@@ -13,10 +13,21 @@ import numpy as np
 
 from rue._jit import kernel, values
 
-__all__ = ["EXAMPLES", "LOSS", "MISTAKES", "WEIGHT", "A", "Ledger", "Silent", "keep_accounts", "open_ledger"]
+__all__ = [
+    "EXAMPLES",
+    "LOSS",
+    "MISTAKES",
+    "WEIGHT",
+    "A",
+    "Ledger",
+    "Silent",
+    "add_up",
+    "keep_accounts",
+    "open_ledger",
+]
 
 EXAMPLES, WEIGHT, LOSS, MISTAKES, A = range(5)
-P, Y, MASS, G, VALUE, SLOPE = range(6)
+P, Y, MASS, VALUE, SLOPE = range(5)
 TOGETHER = 64
 """How many rows are entered at once."""
 
@@ -30,7 +41,7 @@ class Silent(NamedTuple):
     def room(self, size: Any) -> Any:
         return True
 
-    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
+    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any) -> None:
         pass
 
     def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
@@ -48,25 +59,27 @@ class Ledger(NamedTuple):
     """The number of examples, Σ weight, Σ weight·ℓ, mistakes, and A = Σ g_t p_t with g_t = weight·slope."""
     S: Any
     waiting: Any
-    """Of the last few rows, which are not in the sums yet, prediction, label, weight, g, loss and slope."""
+    """Of the last few rows, which are not in the sums yet, prediction, label, weight, loss and slope."""
     many: Any
     """How many they are."""
+    apart: Any
+    """Whether S is left to somebody else, who has the predictions (`add_up`)."""
 
     def room(self, size: Any) -> Any:
         """Whether rows of `size` coordinates fit."""
-        return size <= self.S.size
+        return self.apart or size <= self.S.size
 
     # Many rows together take a fraction of the time of each by itself: a learner has tables of its own in the cache.
 
-    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
+    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any) -> None:
         """An example that is scored; then comes `next_row`."""
         k, waiting = self.many[0], self.waiting
-        waiting[P, k], waiting[Y, k], waiting[MASS, k], waiting[G, k] = p, y, weight, weight * slope
+        waiting[P, k], waiting[Y, k], waiting[MASS, k] = p, y, weight
 
     def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
         """Row i is done, whether it was scored or not; rows follow each other, and after the last comes `close`."""
         if not scored:
-            self.enter(loss, rows.row(i), 1.0, 1.0, 0.0, 0.0)
+            self.enter(loss, rows.row(i), 1.0, 1.0, 0.0)
         self.many[0] += 1
         if self.many[0] == TOGETHER:
             self.close(loss, rows, i + 1)
@@ -74,16 +87,19 @@ class Ledger(NamedTuple):
     def close(self, loss: Any, rows: Any, end: Any) -> None:
         """Enter what is waiting, of the rows before `end`."""
         sums, waiting, many = self.sums, self.waiting, self.many[0]
+        examples, mass, lost, mistakes, along = sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A]
         loss.at_once(0, many, waiting[VALUE], waiting[SLOPE], waiting[P], waiting[Y])
         for k in range(many):
-            p, weight, g = waiting[P, k], waiting[MASS, k], waiting[G, k]
+            p, weight = waiting[P, k], waiting[MASS, k]
             if weight > 0.0:
-                sums[EXAMPLES] += 1.0
-                sums[WEIGHT] += weight
-                sums[LOSS] += weight * waiting[VALUE, k]
-                sums[A] += g * p
-                if waiting[Y, k] * p <= 0.0:
-                    sums[MISTAKES] += 1.0
+                examples += 1.0
+                mass += weight
+                lost += weight * waiting[VALUE, k]
+                mistakes += 1.0 if waiting[Y, k] * p <= 0.0 else 0.0
+                along += weight * waiting[SLOPE, k] * p
+        sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A] = examples, mass, lost, mistakes, along
+        for k in range(0 if self.apart else many):
+            g = waiting[MASS, k] * waiting[SLOPE, k]
             if g != 0.0:
                 rows.row(end - many + k).add_afar(g, self.S)
         self.many[0] = 0
@@ -104,7 +120,7 @@ class Ledger(NamedTuple):
 
 def open_ledger(size: int = 0) -> Ledger:
     """Accounts with nothing in them yet."""
-    return Ledger(np.zeros(5), np.zeros(size), np.zeros((6, TOGETHER)), np.zeros(1, dtype=np.int64))
+    return Ledger(np.zeros(5), np.zeros(size), np.zeros((SLOPE + 1, TOGETHER)), np.zeros(1, dtype=np.int64), False)
 
 
 @kernel
@@ -129,9 +145,23 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
             elif not math.isfinite(p):
                 good = False
             if scored:
-                ledger.enter(loss, row, p, y[i], weight, loss.slope(p, y[i]))
+                ledger.enter(loss, row, p, y[i], weight)
         if good:
             ledger.next_row(loss, rows, i, scored)
             i += 1
     ledger.close(loss, rows, i)
     return i, left_out
+
+
+@kernel
+def add_up(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any) -> None:
+    """Enter the rows that have a prediction, which are known to be sound; the others may be anything."""
+    if not ledger.room(rows.coordinates()) or predictions.size < y.size:
+        return
+    for i in range(y.size):
+        weight = weights[i] if weights.size > 0 else 1.0
+        scored = weight > 0.0 and math.isfinite(predictions[i])
+        if scored:
+            ledger.enter(loss, rows, predictions[i], y[i], weight)
+        ledger.next_row(loss, rows, i, scored)
+    ledger.close(loss, rows, y.size)

@@ -70,11 +70,13 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
         rule, point = algorithm.start(coordinates, np.zeros)
         if isinstance(point, ClassPool):
             point = point.admitting(max(classes, point.classes()))
+        point = _with_pools(point, "laid_out")
         for name, array in _kept(point, coordinates).items():
             _require_weights(name.rpartition(".")[2], reader.fill(f"point.{name}", array))
         if version == 1:
             _rearrange(point)
         _require_sane(point, algorithm)
+        point = _with_pools(point, "gathered")
         places = reader.text("point.names", d)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
             raise DataError("the names of its features are impossible")
@@ -85,6 +87,13 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
         {"algorithm": algorithm, "intercept": intercept, "d": d, "names": names, "_rule": rule, "_point": point}
     )
     return learner
+
+
+def _with_pools(point: Any, how: str) -> Any:
+    """A point whose pools, it or its members, are `laid_out` or `gathered`."""
+    if isinstance(point, Seats):
+        return point._replace(tree=point.tree.changed(lambda part: _with_pools(part, how)))
+    return getattr(point, how)() if isinstance(point, PoolPoint) else point
 
 
 def _rearrange(point: Any) -> None:

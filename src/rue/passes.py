@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rue import ledger as accounts
+from rue._beside import helpers
 from rue.baselines import Baselines
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import Learner, Mixture, SoftmaxMixture
@@ -98,10 +99,10 @@ class Pass:
     @property
     def evidence(self) -> Evidence | None:
         """All that is kept, when those beside the learner have seen what it has."""
-        self._catch_up()
+        self.catch_up()
         return self._evidence
 
-    def _catch_up(self, behind: int = 0) -> None:
+    def catch_up(self, behind: int = 0) -> None:
         """Wait until those beside are no more than so many blocks behind; what failed once is raised every time."""
         while self._watching and (len(self._watching) > behind or self._watching[0].done()):
             self._watching[0].result()
@@ -160,11 +161,11 @@ class Pass:
             lambda_ = float(getattr(self.learner.algorithm, "lambda_", 0.0))
             self._evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._kept)
             self._penalty = self.learner.penalty  # of rounds before this pass
-        self._evidence.widen(self.learner.coordinates)
+        ledger = self._ledger()
         out, begin, skipped, stopped = np.empty(len(block)), 0, 0, ""
         started = time.perf_counter()
         while begin < len(block) and not stopped:
-            begin, why = self.learner.run_block(block, self._evidence.ledger, out, begin)
+            begin, why = self.learner.run_block(block, ledger, out, begin)
             if why and self.labels.task != "regress" and np.isnan(block.y[begin]):
                 why = self.labels.complaint(said[begin])
             if why and self.bad == "stop":
@@ -178,6 +179,14 @@ class Pass:
             self.stopped = BadExample(begin, stopped)
             return out[:begin]
         return out
+
+    def _ledger(self) -> accounts.Ledger:
+        """The one the loop writes to, with room for a block; S is added up beside it, if anybody is there."""
+        assert self._evidence is not None
+        if self._evidence.pool is not None:
+            return self._evidence.ledger._replace(apart=True)
+        self._evidence.widen(self.learner.coordinates)
+        return self._evidence.ledger
 
     def take(self, read: Read) -> tuple[Block, Any]:
         """Learn what was read, up to the row that stops the pass: those examples and their predictions.
@@ -197,15 +206,15 @@ class Pass:
         return block.first(out.size), out
 
     def _account(self, block: Block, out: Any, end: int, skipped: int) -> None:
-        """Everything kept beside the ledger: rows up to `end`. Witnesses see them while the learner goes on."""
+        """Everything kept beside the sums: rows up to `end`. Witnesses see them while the learner goes on."""
         assert self._evidence is not None
         shown = block, out, self.learner.intercept, self.learner.coordinates
         if self._evidence.pool is None:
             self._evidence.watch(*shown)
         else:
-            self._beside = self._beside or ThreadPoolExecutor(1, "witnesses")
-            self._watching.append(self._beside.submit(self._evidence.watch, *shown))
-            self._catch_up(BEHIND)
+            self._beside = self._beside or helpers(1, "rue-witnesses")
+            self._watching.append(self._beside.submit(self._evidence.watch, *shown, apart=True))
+            self.catch_up(BEHIND)
         self._evidence.penalty = self.learner.penalty - self._penalty
         self.skipped += skipped
         self.refused += end - int(np.count_nonzero(np.isfinite(out))) - skipped

@@ -29,8 +29,8 @@ SOON = np.uint64(40)
 """How far ahead of its sums a pass has fetched what is kept of the features that come, if `row.followed` by so many."""
 _AHEAD = np.uint64(192)
 """How far ahead it has its data fetched: a few rows of text, more than memory takes to answer."""
-NEAR, WIDE = 2**12, 2**16
-"""How many weights fit into the nearest cache, and how many into the next."""
+WIDE = 2**16
+"""How many weights fit into the cache."""
 
 
 def dot_and_square(row: Any, w: Any) -> Any:
@@ -149,8 +149,8 @@ class SparseRow(NamedTuple):
         fetch(self.values, k)
 
     def add_afar(self: Any, scale: Any, w: Any) -> None:
-        """w += scale·x, where w may not be in the cache."""
-        if w.size > NEAR and self.followed(SOON):
+        """w += scale·x, where w may not fit into the cache."""
+        if w.size > WIDE and self.followed(SOON):
             for k in range(self.lo, self.hi):
                 fetch(w, self.place(k + SOON))
         self.add(scale, w)

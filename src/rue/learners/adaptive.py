@@ -103,12 +103,14 @@ class DiagonalRule:
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         m = point.memory
         p = point.dot(row)
+        if weight == 0.0:
+            return p, math.isfinite(p)
         slope = self.loss.slope(p, y)
         if not (abs(p) <= HUGE and abs(slope) <= HUGE) and not math.isfinite(p + slope + self.loss.value(p, y)):
-            return p, slope, False
+            return p, False
         g = weight * slope
         if not math.isfinite(g * g) or (not point.scaled and not math.isfinite(g * (g * row.square()))):
-            return p, slope, False
+            return p, False
         t = m[T] + 1.0
         m[T] = t
         m[TOTAL] += weight * self.average.alpha(t, self.rate)
@@ -118,7 +120,7 @@ class DiagonalRule:
             x = row.at(k)
             if not abs(x) < TINY:  # so that NaN is seen
                 self.touch(point, row.place(k), x, g)
-        return p, slope, True
+        return p, True
 
     def touch(self, point: Any, j: Any, x: Any, g: Any) -> None:
         """Update coordinate j, whose feature x is not 0."""

@@ -142,9 +142,11 @@ class CommitteeRule:
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         m, p = point.memory, point.dot(row)
+        if weight == 0.0:
+            return p, math.isfinite(p)
         slope, cost = self.loss.slope(p, y), weight * self.loss.value(p, y)
         if not math.isfinite(p + slope + cost + weight * weight) or not row.finite():
-            return p, slope, False
+            return p, False
         costs, predictions = point.members[COST], point.scratch[PREDICTION]
         for k in range(costs.size):
             costs[k] = weight * self.loss.value(predictions[k], y)
@@ -154,7 +156,7 @@ class CommitteeRule:
         m[T] += 1.0
         m[RESIDUAL] = point.tree.residual()
         point.experts().charge(cost, weight, point.scratch, point.work)
-        return p, slope, True
+        return p, True
 
 
 @parameter

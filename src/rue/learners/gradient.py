@@ -40,12 +40,14 @@ class GradientRule:
     by_time: bool
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
-        """The prediction, the slope there, and whether all was finite; if not, nothing has changed."""
+        """The prediction, and whether all was finite; if not, or without a weight, nothing has changed."""
         m, lambda_ = point.memory, self.lambda_
         p, square = point.dot_and_square(row)
+        if weight == 0.0:
+            return p, math.isfinite(p)
         slope = self.loss.slope(p, y)
         if not (abs(p) <= HUGE and abs(slope) <= HUGE) and not math.isfinite(p + slope + self.loss.value(p, y)):
-            return p, slope, False
+            return p, False
         t = m[T] + 1.0
         alpha = weight * t if self.by_time else weight
         g = alpha * slope
@@ -58,18 +60,18 @@ class GradientRule:
         mass, gradients = m[MASS] + alpha, m[GRADIENTS] + gradient
         largest = max(m[LARGEST], self.step.measure(alpha, square))
         if not (math.isfinite(gradients) and math.isfinite(largest)):
-            return p, slope, False
+            return p, False
         eta = self.step.eta(t, Seen(mass, largest, gradients))
         played = weight * self.average.alpha(t, eta)
         if moving and eta > 0.0:
             shrink = 1.0 - eta * alpha * lambda_
             if not point.move(self.domain, row, shrink, -eta * g, p, square, played):
-                return p, slope, False
+                return p, False
         else:
             point.play(played)
         m[T], m[MASS], m[LARGEST], m[GRADIENTS] = t, mass, largest, gradients
         m[PENALTY] += weight * 0.5 * lambda_ * size
-        return p, slope, True
+        return p, True
 
 
 @parameter

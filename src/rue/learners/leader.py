@@ -58,15 +58,17 @@ class LinearLeaderRule:
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         p = point.dot(row)
+        if weight == 0.0:
+            return p, math.isfinite(p)
         slope = self.loss.slope(p, y)
         if not math.isfinite(p + slope + slope * p) or not math.isfinite(
             weight * slope * (weight * slope * row.square())
         ):
-            return p, slope, False
+            return p, False
         row.add(weight * slope, point.theta)
         self.domain.lowest(point.theta, point.w)
         point.memory[T] += 1.0
-        return p, slope, True
+        return p, True
 
 
 @parameter
@@ -79,18 +81,20 @@ class SquareLeaderRule:
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         m = point.memory
         p = point.dot(row)
+        if weight == 0.0:
+            return p, math.isfinite(p)
         slope = self.loss.slope(p, y)
         x = 1.0  # the intercept, or else the one feature
         if row.shift == _0:
             x = row.at(row.lo) if row.lo < row.hi else 0.0
         xx, xy = m[XX] + weight * x * x, m[XY] + weight * x * y
         if not math.isfinite(self.loss.value(p, y) + slope + xx + xy):
-            return p, slope, False
+            return p, False
         m[T], m[XX], m[XY] = m[T] + 1.0, xx, xy
         if xx > 0.0:
             point.w[0] = xy / xx
             self.domain.onto(point.w, point.scratch)
-        return p, slope, True
+        return p, True
 
 
 @parameter

@@ -50,14 +50,10 @@ class Lesson(NamedTuple):
             return math.nan, BAD_WEIGHT, False
         if not rule.loss.accepts(y):
             return math.nan, BAD_LABEL, False
-        if weight > 0.0:
-            p, slope, good = rule.learn(point, row, y, weight)
-            if good:
-                ledger.enter(rule.loss, row, p, y, weight, slope)
-        else:
-            p = point.dot(row)
-            good = math.isfinite(p)
+        p, good = rule.learn(point, row, y, weight)
         if good:
+            if weight > 0.0:
+                ledger.enter(rule.loss, row, p, y, weight)
             return p, OK, weight > 0.0
         return p, REFUSED if row.finite() else BAD_FEATURE, False
 

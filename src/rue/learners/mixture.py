@@ -80,6 +80,10 @@ class _Rule:
         """What the round costs each member."""
         raise NotImplementedError
 
+    def cost(self, p: Any, y: Any, weight: Any) -> Any:
+        """What the round costs the mixture; no finite number if one of its parts, or a step's, is none."""
+        raise NotImplementedError
+
     def see_label(self, m: Any, y: Any, weight: Any) -> Any:
         """By how much a rate of 1 moves a prediction for a slope of 1 along a row of size 1."""
         raise NotImplementedError
@@ -94,11 +98,13 @@ class _Rule:
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         p = point.dot(row)
-        slope, value = self.loss.slope(p, y), self.loss.value(p, y)
-        if not math.isfinite(p + weight * value + weight * weight * slope * slope) or not point.bounded(row):
-            return p, slope, False
-        self.play_round(point, row, y, weight, weight * value)
-        return p, slope, True
+        if weight == 0.0:
+            return p, math.isfinite(p)
+        cost = self.cost(p, y, weight)
+        if not math.isfinite(p + cost) or not point.bounded(row):
+            return p, False
+        self.play_round(point, row, y, weight, cost)
+        return p, True
 
     def play_round(self, point: Any, row: Any, y: Any, weight: Any, cost: Any) -> None:
         """Everything that changes; the members' predictions stand in `scratch`, the mixture's cost is given."""
@@ -162,6 +168,9 @@ class ChanceRule(_Rule):
     def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
         cost_of(0, members, point.members[COST], point.scratch[YES if y > 0.0 else NO], weight)
 
+    def cost(self, p: Any, y: Any, weight: Any) -> Any:
+        return weight * self.loss.value(p, y) if math.isfinite(weight * weight) else math.inf
+
     def see_label(self, m: Any, y: Any, weight: Any) -> Any:
         return 1.0
 
@@ -187,6 +196,10 @@ class MeanRule(_Rule):
     loss: Any
     classes: bool
     centred: bool
+
+    def cost(self, p: Any, y: Any, weight: Any) -> Any:
+        slope, cost = weight * self.loss.slope(p, y), weight * self.loss.value(p, y)
+        return cost if math.isfinite(slope * slope) else math.inf
 
     def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
         costs, p, m = point.members[COST], point.scratch[PREDICTION], point.memory
@@ -285,9 +298,10 @@ class Pooled(Pooling):
             memory[UNIT], memory[LOW], memory[HIGH] = 1.0, -self.loss.reach, self.loss.reach
         size = max(size, 1)
         pool = PoolPoint(
-            weights=aligned_zeros((size, DIAGONAL * self.rates), _precision(self.loss)),
-            stats=aligned_zeros((size, STATS)),
-            slots=np.zeros(size, dtype=np.int64),
+            lines=np.zeros(size, dtype=np.uint32),
+            weights=aligned_zeros((size + 1, DIAGONAL * self.rates), _precision(self.loss)),
+            stats=aligned_zeros((size + 1, STATS)),
+            slots=np.zeros(size + 1, dtype=np.int32),
             matrices=np.zeros((MATRICES, NARROW, self.rates + NARROW)),
             members=members,
             kinds=np.full(KINDS, 1.0 / KINDS),
@@ -297,7 +311,8 @@ class Pooled(Pooling):
             work=np.zeros((WORK, KINDS)),
             room=np.zeros((1 + MATRICES, NARROW)),
             notes=aligned_zeros((NOTED, NOTES)),
-            spots=np.zeros(NOTES + 1, dtype=np.int64),
+            spots=np.zeros(NOTES + 2, dtype=np.int64),
+            given=np.zeros(1, dtype=np.int64),
             rates=(0,) * self.rates,
             way=ByChance(0) if chances else ByMean(0),
             exact=isinstance(self.loss, Square),

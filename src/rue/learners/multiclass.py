@@ -71,6 +71,11 @@ class LogLoss(Loss):
     def slope(self, p: float, y: float) -> float:
         return -1.0 / p
 
+    def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
+        """In the accounts slopes are 0: there is no certificate for models with a score a class."""
+        for i in range(first, first + many):
+            values[i], slopes[i] = self.value(p[i], y[i]), 0.0
+
 
 @parameter
 class SoftmaxRule:
@@ -196,7 +201,7 @@ def run_classes(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: 
                 out[i] = p if good else math.nan
                 scored = good and weight > 0.0
                 if scored:
-                    ledger.enter(rule.loss, row, p, y[i], weight, 0.0)
+                    ledger.enter(rule.loss, row, p, y[i], weight)
                 ledger.next_row(rule.loss, rows, i, scored)
                 i += 1
     ledger.close(rule.loss, rows, i)

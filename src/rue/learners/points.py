@@ -45,7 +45,7 @@ MEMORY = 10
 WHOLE = frozenset({"memory", "matrices", "members", "kinds", "seats"})
 WHOLE |= {"lines", "line_sums", "centres", "inverses", "counts"}
 """Fields of points that are no row for each coordinate, but part of the state."""
-ROOM = frozenset({"c", "scratch", "work", "room", "notes", "spots", "scores", "chances", "mixed", "along"})
+ROOM = frozenset({"c", "scratch", "work", "room", "notes", "spots", "scores", "chances", "mixed", "along", "given"})
 """Fields that are no state: the centre, and room to work in."""
 
 _0 = np.uint64(0)
@@ -53,6 +53,8 @@ _0 = np.uint64(0)
 
 def state_of(point: Any, coordinates: int) -> dict[str, Any]:
     """The arrays that are a point's state, without room that is not in use; those of member k are called `k.…`."""
+    if hasattr(point, "laid_out"):
+        point = point.laid_out()
     named = [(name, field) for name, field in point._asdict().items() if isinstance(field, np.ndarray)]
     found = {name: field if name in WHOLE else field[:coordinates] for name, field in named if name not in ROOM}
     for k, member in enumerate(point.points() if hasattr(point, "points") else ()):

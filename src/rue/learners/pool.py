@@ -38,6 +38,7 @@ from rue.learners.columns import (
     less_steep,
     visited,
 )
+from rue.learners.lines import TINY, with_lines
 from rue.learners.matrices import (
     ALONG,
     CURVATURE,
@@ -58,7 +59,7 @@ from rue.learners.matrices import (
     with_matrices,
 )
 from rue.learners.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP, inner
-from rue.learners.points import T, padded
+from rue.learners.points import T
 from rue.rows import SOON
 
 __all__ = [
@@ -82,8 +83,6 @@ __all__ = [
 KINDS = DIAGONAL + MATRICES
 BY_VISIT = 0.99
 """What is left of the sums of kind 2 after a visit."""
-TINY = 1e-150
-"""Smaller features count as 0: their squares are no numbers."""
 HOPELESS, FAR = 0.1, 500.0
 """How far behind a kind must be to be hopeless: so much more than the best loss, and the logarithm of its weight."""
 PATIENCE, LOOK = 2**14, 2**10
@@ -102,18 +101,23 @@ POOL_MEMORY = USED + 1
 _1 = np.uint64(1)
 _LINE = np.uint64(16)
 """How many float32 a line of the cache holds."""
+_FAR = np.uint64(80)
+"""How far ahead it is looked which line a feature has, before that is fetched."""
 
 
 @values
+@with_lines
 @with_matrices
 class PoolPoint(NamedTuple):
     """The state of a mixture."""
 
+    lines: Any
+    """For each coordinate its line in the three tables that follow; 0, which stays empty, until the feature occurs."""
     weights: Any
-    """For each coordinate those of all members of kinds 0 to 3, in units of the labels and of the scaled features."""
+    """For each line those of all members of kinds 0 to 3, in units of the labels and of the scaled features."""
     stats: Any
     slots: Any
-    """For each coordinate its line in the matrices plus 1, or 0."""
+    """For each line its line in the matrices plus 1, or 0."""
     matrices: Any
     """For kinds 4 and 5 and each line: the weights of the members, then the line of the inverse."""
     members: Any
@@ -129,7 +133,9 @@ class PoolPoint(NamedTuple):
     notes: Any
     """What one pass over a row leaves for the next, a column a feature; for rows of no more features than columns."""
     spots: Any
-    """The coordinates of these features, and last how many they are."""
+    """The lines of these features, how many they are, and how many of them have none yet."""
+    given: Any
+    """How many lines have been given out."""
     rates: Any
     """The number of rates as a tuple of that length, so that compiled loops know it."""
     way: Any
@@ -138,7 +144,7 @@ class PoolPoint(NamedTuple):
     """Whether kinds 4 and 5 divide by the first value."""
 
     def size(self) -> Any:
-        return self.weights.shape[0]
+        return self.lines.size
 
     def experts(self) -> Any:
         return self.way.over(self.members, self.kinds, self.memory)
@@ -182,15 +188,18 @@ class PoolPoint(NamedTuple):
         Divided by root mean square, first value and largest magnitude, x included; the last two for kinds that run.
         """
         notes, spots, many, k = self.notes, self.spots, 0, np.uint64(begin)
-        x, known, followed, n = notes[VALUE], notes[KNOWN:], row.followed(SOON + _1), np.uint64(end)
+        x, known, followed, n, fresh = notes[VALUE], notes[KNOWN:], row.followed(_FAR), np.uint64(end), False
         first, largest, room = self.seats[1] >= 0, self.seats[2] >= 0, notes.shape[1]
         while k < n and many < room:
             if followed:
-                self.expect(np.uint64(row.place(row.lo + k + SOON)), first or largest)
-            spots[many], x[many] = row.feature(k)
-            many += not abs(x[many]) < TINY  # so that NaN is seen
+                self.expect(row, row.lo + k, first or largest)
+            j, value = row.feature(k)
+            spots[many], x[many] = self.lines[j], value
+            many += not abs(value) < TINY  # so that NaN is seen
             k += _1
-        spots[room] = many
+        for i in range(many):
+            fresh |= spots[i] == 0
+        spots[room], spots[room + 1] = many, fresh
         for i in range(many, -(-many // EIGHT) * EIGHT):
             spots[i], x[i] = spots[0], x[0]
         as_columns(notes, KNOWN, self.stats, spots, many)
@@ -201,13 +210,16 @@ class PoolPoint(NamedTuple):
             by_largest_of(0, many, notes[SCALED + 2], x, known[LARGEST])
         return np.int64(k)
 
-    def expect(self, j: Any, both: Any) -> None:
-        """Have fetched what belongs to a feature that comes soon; the second line of weights for kinds 1 and 2."""
-        wide = np.uint64(self.weights.shape[1])
-        fetch(self.stats, j * np.uint64(STATS))
-        fetch(self.weights, j * wide)
-        if both:
-            fetch(self.weights, j * wide + _LINE)
+    def expect(self, row: Any, k: Any, both: Any) -> None:
+        """Have fetched what belongs to features that come soon; the second line of weights for kinds 1 and 2."""
+        fetch(self.lines, row.place(k + _FAR - _1))
+        soon, wide = np.uint64(row.place(k + SOON)), np.uint64(self.weights.shape[1])
+        if soon < np.uint64(self.lines.size):
+            line = np.uint64(self.lines[soon])
+            fetch(self.stats, line * np.uint64(STATS))
+            fetch(self.weights, line * wide)
+            if both:
+                fetch(self.weights, line * wide + _LINE)
 
     # Learning: `measure` a row, then `advance` along the directions by the steps that stand in `scratch`.
 
@@ -219,8 +231,10 @@ class PoolPoint(NamedTuple):
         for i in range(int(max(0.0, self.memory[USED]))):
             self.room[ROW, i] = 0.0
         while begin < n:
-            begin = n if n <= room else self.note(row, begin, n)
+            before, begin = begin, n if n <= room else self.note(row, begin, n)
             many = self.spots[room]
+            if self.spots[room + 1] > 0:
+                self.claim(row, before, begin)
             if self.memory[USED] >= 0.0:
                 self.fill_room(many)
             known = self.notes[KNOWN:]
@@ -273,8 +287,9 @@ class PoolPoint(NamedTuple):
         """Note the directions of as many features, whose statistics have the row in them by now; where to go on."""
         stats, notes, many, k, room = self.stats, self.notes, 0, begin, self.notes.shape[1]
         while k < end and many < room:
-            j, x = row.feature(np.uint64(k))
+            coordinate, x = row.feature(np.uint64(k))
             if not abs(x) < TINY:
+                j = self.lines[coordinate]
                 by_root = x * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
                 by_first = x / max(stats[j, FIRST], stats[j, LARGEST] * NEAR)
                 self.spots[many] = j
@@ -334,24 +349,25 @@ class PoolPoint(NamedTuple):
 
     def scales(self) -> Any:
         """The largest magnitude of each coordinate's feature."""
-        return self.stats[:, LARGEST].copy()
+        return self.stats[self.lines, LARGEST]
 
     def current(self, domain: Any) -> Any:
         """The posterior mean of the members' weights, of features as the data has them."""
-        r, seen, point = len(self.rates), np.flatnonzero(self.stats[:, VISITS]), np.zeros(self.stats.shape[0])
-        stats = self.stats[seen]
+        r, seen, point = len(self.rates), np.flatnonzero(self.lines), np.zeros(self.lines.size)
+        own_lines = self.lines[seen]
+        stats, slots = self.stats[own_lines], self.slots[own_lines]
         by_root = np.sqrt(stats[:, SQUARES] / stats[:, VISITS])
         by_first = np.maximum(stats[:, FIRST], stats[:, LARGEST] * NEAR)
         for kind, scale in enumerate((by_root, by_first, stats[:, LARGEST], by_root)):
             if self.seats[kind] >= 0:
-                own = self.weights[seen, COLUMNS[kind] * r : (COLUMNS[kind] + 1) * r]
+                own = self.weights[own_lines, COLUMNS[kind] * r : (COLUMNS[kind] + 1) * r]
                 point[seen] += own @ self._share(kind) / scale
-        lines = self.slots[seen] > 0
-        if self.memory[USED] > 0.0 and lines.any():
-            scale = stats[lines, FIRST] if self.exact else by_root[lines]
+        placed = slots > 0
+        if self.memory[USED] > 0.0 and placed.any():
+            scale = stats[placed, FIRST] if self.exact else by_root[placed]
             for which in range(MATRICES):
-                found = self.matrices[which, self.slots[seen[lines]] - 1, :r]
-                point[seen[lines]] += found @ self._share(DIAGONAL + which) / scale
+                found = self.matrices[which, slots[placed] - 1, :r]
+                point[seen[placed]] += found @ self._share(DIAGONAL + which) / scale
         point *= self.memory[UNIT]
         point[0] += self.memory[CENTRE]  # which is 0 without an intercept
         return point
@@ -364,6 +380,3 @@ class PoolPoint(NamedTuple):
     def places(self) -> Any:
         """For each kind its place among `kinds` and `members`, whether it runs or not."""
         return np.where(self.seats < 0, -1 - self.seats, self.seats)
-
-    def grown(self, domain: Any, size: int) -> PoolPoint:
-        return self._replace(**{name: padded(getattr(self, name), size) for name in ("weights", "stats", "slots")})

@@ -17,7 +17,7 @@ from rue import ledger as accounts
 from rue._jit import values
 from rue.domains import Ball, Domain, Reals
 from rue.errors import BadExample, SettingsError
-from rue.ledger import Ledger, keep_accounts, open_ledger
+from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
 from rue.losses import Loss, Square
 from rue.regret.certificate import Certificate
 from rue.regret.curvature import Curvature, open_curvature
@@ -107,16 +107,20 @@ class Evidence:
         self.watch(block, predictions, intercept, size)
         return int(left_out)
 
-    def watch(self, block: Block, predictions: Any, intercept: bool, size: int) -> None:
+    def watch(self, block: Block, predictions: Any, intercept: bool, size: int, apart: bool = False) -> None:
         """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside.
 
-        `size` is the number of coordinates there is to be room for. The ledger is not touched.
+        `size` is the number of coordinates there is to be room for. Of the ledger only S is touched, and that only if
+        the rows were entered with S `apart`.
         """
         if self.unasked and size > NARROW:
             self.curvature = None
         for name, keeper in self._keepers():
             setattr(self, name, keeper.grown(size))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
+        if apart:
+            self.widen(size)
+            add_up(self.loss, open_ledger()._replace(S=self.ledger.S), rows, y, weights, predictions)
         if self.pool is not None:
             occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
             self.pool = self.pool.claimed(occurring, rows.shift)

@@ -70,9 +70,9 @@ class _Recorder(NamedTuple):
     def close(self, loss: Any, rows: Any, end: Any) -> None:
         pass
 
-    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any, slope: Any) -> None:
+    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any) -> None:
         k, m, table = int(self.cursor[0]), self.point.memory, self.table
-        table[k, P], table[k, Y], table[k, WEIGHT], table[k, SLOPE] = p, y, weight, slope
+        table[k, P], table[k, Y], table[k, WEIGHT], table[k, SLOPE] = p, y, weight, loss.slope(p, y)
         table[k, LOSS], table[k, SQUARE], table[k, SIZE] = loss.value(p, y), row.square(), self.cursor[1]
         table[k, TIME], table[k, MASSES], table[k, LARGESTS], table[k, SUMS] = m[T], m[MASS], m[LARGEST], m[GRADIENTS]
         self.cursor[0] += 1.0

@@ -12,7 +12,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.rows import DenseRows, SparseRows
 
-__all__ = ["Block", "as_array", "blocks", "floats", "is_readable", "one_sparse_row"]
+__all__ = ["Block", "as_array", "blocks", "floats", "is_readable", "is_stream", "one_sparse_row"]
 
 ROWS = 65_536
 """Rows in a block cut from an array: large enough to cost nothing, small enough that Ctrl-C is answered soon."""
@@ -125,11 +125,11 @@ def blocks(X: Any, y: Any = None, weights: Any = None) -> Iterator[Block]:
         from rue.streams.reading import read
 
         X, y, weights = read(X, y, weights), None, None
-    if (isinstance(X, Block) or _is_stream(X)) and (y is not None or weights is not None):
+    if (isinstance(X, Block) or is_stream(X)) and (y is not None or weights is not None):
         raise DataError("blocks carry their labels and weights: do not give y or weights beside them.")
     if isinstance(X, Block):
         yield from _cut(X)
-    elif _is_stream(X):
+    elif is_stream(X):
         for block in X:
             if not isinstance(block, Block):
                 raise DataError(f"a stream yields rue.Block objects, not {type(block).__name__}.")
@@ -180,7 +180,8 @@ def is_readable(X: Any) -> bool:
     return isinstance(X, str | os.PathLike) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
 
 
-def _is_stream(X: Any) -> bool:
+def is_stream(X: Any) -> bool:
+    """Whether it is no array but yields blocks."""
     if isinstance(X, np.ndarray) or hasattr(X, "tocsr") or not isinstance(X, Iterable):
         return False
     if isinstance(X, list | tuple):

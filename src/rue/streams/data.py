@@ -64,6 +64,8 @@ class Data:
     weights: Any = None
     """Its weights, if they are no column of it."""
 
+    lent = False
+
     def __post_init__(self) -> None:
         if not self.paths:
             raise SettingsError("name the data: one file or several, or - for a pipe.")

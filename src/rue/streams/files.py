@@ -14,11 +14,11 @@ import select
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from rue._beside import helpers
 from rue.errors import BadExample, DataError
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.lines import count_lines
@@ -358,7 +358,7 @@ def read_ahead(jobs: Callable[[Until], Iterator[Job]], asked: threading.Event, c
     """
     done: queue.Queue[Any] = queue.Queue(maxsize=2 * cores)
     stop = Until(asked)
-    with ThreadPoolExecutor(cores, thread_name_prefix="rue-parse") as pool:
+    with helpers(cores, "rue-parse") as pool:
 
         def submit() -> None:
             try:

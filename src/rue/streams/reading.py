@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypedDict, Unpack
 
 from rue.errors import DataError, SettingsError
-from rue.streams.base import Block, as_array, blocks, is_readable
+from rue.streams.base import Block, as_array, blocks, is_readable, is_stream
 from rue.streams.chunk import Chunk
 from rue.streams.data import Data
 from rue.streams.files import Place, Read, Spot
@@ -23,6 +23,11 @@ class Stream(Protocol):
 
     names: Names
     """What hashed features are called, as far as they have been read."""
+
+    @property
+    def lent(self) -> bool:
+        """Whether its blocks are made by somebody who may write the next one into the same memory."""
+        ...
 
     def __iter__(self) -> Iterator[Block]: ...
 
@@ -118,6 +123,10 @@ class Arrays:
     y: Any
     weights: Any
     names: Names = dataclasses.field(default_factory=Names)
+
+    @property
+    def lent(self) -> bool:
+        return is_stream(self.X)
 
     def __iter__(self) -> Iterator[Block]:
         return blocks(self.X, self.y, self.weights)
