@@ -13,6 +13,7 @@ import rue
 from rue._beside import YIELDING, helpers
 from rue.learners.points import state_of
 from rue.learners.pool import NOTES
+from rue.ledger import open_ledger
 from rue.passes import Pass
 from rue.streams import Block
 
@@ -139,6 +140,21 @@ def test_sums_made_beside_the_learner_have_the_bits_of_those_made_in_its_loop(le
     assert beside.sums.tobytes() == alone.sums.tobytes()
     assert beside.evidence.ledger.S.tobytes() == alone.evidence.ledger.S.tobytes()
     assert np.count_nonzero(alone.evidence.ledger.S) > 20
+
+
+def test_a_wide_stream_has_a_helper_from_the_block_on_that_makes_it_wide():
+    X, y = stream(10, rows=300)
+    far = spread(X[150:], 7 + 2000 * np.arange(40), 80_000)
+    going, alone = Pass("ogd"), rue.OGD()
+    going.learn(Block(X[:150], y[:150]))
+    assert going._beside is None
+    going.learn(Block(far, y[150:]))
+    assert going._beside is not None
+    ledger = open_ledger(80_001)
+    for block in (Block(X[:150], y[:150]), Block(far, y[150:])):
+        alone.run_block(block, ledger, np.empty(150), 0)
+    assert going.evidence.ledger.S.tobytes() == ledger.S.tobytes()
+    assert going.sums.tobytes() == ledger.sums.tobytes()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="niceness belongs to threads on Linux alone")

@@ -17,6 +17,7 @@ from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.standing import MIXTURES, Course, next_mark
 from rue.registry import make
 from rue.regret.evidence import Evidence, open_evidence
+from rue.rows import WIDE
 from rue.streams import Block, Labels
 from rue.streams.chunk import BadRow
 from rue.streams.files import Read
@@ -180,10 +181,17 @@ class Pass:
             return out[:begin]
         return out
 
+    @property
+    def _helped(self) -> bool:
+        """Whether somebody is beside the learner, for the witnesses, or for a certificate that outgrows the cache."""
+        assert self._evidence is not None
+        certified = self.learner.loss.task != "multiclass"
+        return self._evidence.pool is not None or (certified and self.learner.coordinates > WIDE)
+
     def _ledger(self) -> accounts.Ledger:
         """The one the loop writes to, with room for a block; S is added up beside it, if anybody is there."""
         assert self._evidence is not None
-        if self._evidence.pool is not None:
+        if self._helped:
             return self._evidence.ledger._replace(apart=True)
         self._evidence.widen(self.learner.coordinates)
         return self._evidence.ledger
@@ -209,10 +217,10 @@ class Pass:
         """Everything kept beside the sums: rows up to `end`. Witnesses see them while the learner goes on."""
         assert self._evidence is not None
         shown = block, out, self.learner.intercept, self.learner.coordinates
-        if self._evidence.pool is None:
+        if not self._helped:
             self._evidence.watch(*shown)
         else:
-            self._beside = self._beside or helpers(1, "rue-witnesses")
+            self._beside = self._beside or helpers(1, "rue-beside")
             self._watching.append(self._beside.submit(self._evidence.watch, *shown, apart=True))
             self.catch_up(BEHIND)
         self._evidence.penalty = self.learner.penalty - self._penalty

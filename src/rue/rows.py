@@ -17,7 +17,7 @@ import numpy as np
 from rue._intrinsics import fetch
 from rue._jit import values
 
-__all__ = ["SOON", "DenseRow", "DenseRows", "SparseRow", "SparseRows"]
+__all__ = ["SOON", "WIDE", "DenseRow", "DenseRows", "SparseRow", "SparseRows"]
 
 R = TypeVar("R")
 
@@ -27,6 +27,8 @@ _0, _1, _2, _3, _4 = (np.uint64(i) for i in range(5))
 
 SOON = np.uint64(40)
 """How far ahead of its sums a pass has fetched what is kept of the features that come, if `row.followed` by so many."""
+_LATER = np.uint64(100)
+"""The same where there is nothing else to do but to add."""
 _AHEAD = np.uint64(192)
 """How far ahead it has its data fetched: a few rows of text, more than memory takes to answer."""
 WIDE = 2**16
@@ -150,10 +152,16 @@ class SparseRow(NamedTuple):
 
     def add_afar(self: Any, scale: Any, w: Any) -> None:
         """w += scale·x, where w may not fit into the cache."""
-        if w.size > WIDE and self.followed(SOON):
-            for k in range(self.lo, self.hi):
-                fetch(w, self.place(k + SOON))
-        self.add(scale, w)
+        x, k = self.values, self.lo
+        if w.size <= WIDE or not self.followed(_LATER):
+            self.add(scale, w)
+            k = self.hi
+        elif self.shift > _0:
+            w[_0] += scale
+        while k < self.hi:
+            fetch(w, self.place(k + _LATER))
+            w[self.place(k)] += scale * x[k]
+            k += _1
 
     def followed(self, many: Any) -> Any:
         """Whether at least so many features come after it, in whichever row."""
