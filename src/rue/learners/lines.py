@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rue._intrinsics import aligned_zeros
-from rue._tables import EIGHT
 
 __all__ = ["TINY", "with_lines"]
 
@@ -39,8 +38,6 @@ def claim(self: Any, row: Any, begin: Any, end: Any) -> None:
                 lines[j] = self.given[0]
             spots[many] = lines[j]
             many += 1
-    for i in range(many, -(-many // EIGHT) * EIGHT):
-        spots[i] = spots[0]
 
 
 def grown(self: Any, domain: Any, size: int) -> Any:
