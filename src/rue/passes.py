@@ -17,13 +17,14 @@ from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.standing import MIXTURES, Course, next_mark
 from rue.registry import make
 from rue.regret.evidence import Evidence, open_evidence
-from rue.rows import WIDE
 from rue.streams import Block, Labels
 from rue.streams.chunk import BadRow
 from rue.streams.files import Read
 
-__all__ = ["NO_CERTIFICATE", "Pass", "default_learner"]
+__all__ = ["LARGE", "NO_CERTIFICATE", "Pass", "default_learner"]
 
+LARGE = 2**14
+"""From how many coordinates on S is added up beside the learner, whose tables leave it no room in the cache."""
 BEHIND = 4
 """How many blocks those beside the learner may be behind it; they see them one after the other, in order."""
 
@@ -183,10 +184,10 @@ class Pass:
 
     @property
     def _helped(self) -> bool:
-        """Whether somebody is beside the learner, for the witnesses, or for a certificate that outgrows the cache."""
+        """Whether somebody is beside the learner, for the witnesses, or for a large certificate."""
         assert self._evidence is not None
         certified = self.learner.loss.task != "multiclass"
-        return self._evidence.pool is not None or (certified and self.learner.coordinates > WIDE)
+        return self._evidence.pool is not None or (certified and self.learner.coordinates > LARGE)
 
     def _ledger(self) -> accounts.Ledger:
         """The one the loop writes to, with room for a block; S is added up beside it, if anybody is there."""

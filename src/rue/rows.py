@@ -17,7 +17,7 @@ import numpy as np
 from rue._intrinsics import fetch
 from rue._jit import values
 
-__all__ = ["SOON", "WIDE", "DenseRow", "DenseRows", "SparseRow", "SparseRows"]
+__all__ = ["SOON", "DenseRow", "DenseRows", "SparseRow", "SparseRows"]
 
 R = TypeVar("R")
 
