@@ -100,7 +100,7 @@ def whole_file(size: int = 1000) -> list[tuple[str, float, str]]:
                 f"the pool, {kind}": [sys.executable, "-m", "rue", "learn", path, "--quiet"],
                 f"vw, {kind}": [sys.executable, *vw],
             }
-            spent = streams.in_turns(commands, env, rounds=2)
+            spent = streams.in_turns(commands, env)
             ratio = spent[f"the pool, {kind}"].wall / spent[f"vw, {kind}"].wall
             rows.append((f"{size} MB of {kind}: the whole pool, times VW's default learner", ratio, "≤ 1"))
     return rows
