@@ -13,7 +13,7 @@ import rue
 from rue._beside import YIELDING, helpers
 from rue.learners.points import state_of
 from rue.learners.pool import NOTES
-from rue.ledger import open_ledger
+from rue.ledger import add_up, open_ledger
 from rue.passes import Pass
 from rue.streams import Block
 
@@ -140,6 +140,29 @@ def test_sums_made_beside_the_learner_have_the_bits_of_those_made_in_its_loop(le
     assert beside.sums.tobytes() == alone.sums.tobytes()
     assert beside.evidence.ledger.S.tobytes() == alone.evidence.ledger.S.tobytes()
     assert np.count_nonzero(alone.evidence.ledger.S) > 20
+
+
+class Barrier:
+    """A loss 1/(1 − p), which is no number at 1."""
+
+    def at_once(self, first, many, values, slopes, p, y):
+        with np.errstate(divide="ignore"):
+            values[:many], slopes[:many] = 1.0 / (1.0 - p[:many]), 1.0 / (1.0 - p[:many]) ** 2
+
+
+def test_what_is_not_scored_is_in_no_sum_whatever_the_loss_is_like():
+    rng = np.random.default_rng(11)
+    X, y, weights = rng.uniform(-1.0, 1.0, (90, 3)), np.ones(90), rng.choice([0.0, 1.0, 2.0], 90)
+    p = rng.uniform(-0.9, 0.9, 90)
+    X[20, 1], p[20] = np.nan, np.nan
+    ledger, scored = open_ledger(3), (weights > 0.0) & ~np.isnan(p)
+    add_up.interpreted(Barrier(), ledger, Block(X, y).rows(False), y, weights, p)
+    g = weights[scored] / (1.0 - p[scored]) ** 2
+    assert pytest.approx(g @ X[scored], rel=1e-12) == ledger.S
+    lost = weights[scored] @ (1.0 / (1.0 - p[scored]))
+    wanted = [scored.sum(), weights[scored].sum(), lost, (p[scored] <= 0.0).sum(), g @ p[scored]]
+    assert ledger.sums.tolist() == pytest.approx(wanted)
+    assert 0 < scored.sum() < 80
 
 
 def test_a_wide_stream_has_a_helper_from_the_block_on_that_makes_it_wide():

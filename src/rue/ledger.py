@@ -99,8 +99,8 @@ class Ledger(NamedTuple):
                 along += weight * waiting[SLOPE, k] * p
         sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A] = examples, mass, lost, mistakes, along
         for k in range(0 if self.apart else many):
-            g = waiting[MASS, k] * waiting[SLOPE, k]
-            if g != 0.0:
+            weight, g = waiting[MASS, k], waiting[MASS, k] * waiting[SLOPE, k]
+            if weight > 0.0 and g != 0.0:  # what was not scored may have any slope
                 rows.row(end - many + k).add_afar(g, self.S)
         self.many[0] = 0
 
