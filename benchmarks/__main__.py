@@ -59,7 +59,9 @@ lines as dicts. Rue's processes are not the smallest: they hold Numba, LLVM and 
 
 48 members side by side in one pass, on the first 60,000 rows of each stream, against one `AdaGrad` alone, which is of
 no costlier kind than any of them; sixteen have full matrices while no more than 64 features occur (covtype, elec2).
-The whole file is `rue learn FILE` with no options in turns with Vowpal Wabbit's default learner.""",
+The certificate is by the clock, as `learn` has it: beyond 2¹⁴ coordinates (text_like, toxicity) S is added up by a
+helper on another core. The whole file is `rue learn FILE` with no options in turns with Vowpal Wabbit's default
+learner.""",
     "quality": """## Out of the box
 
 The mean progressive loss of `rue learn FILE` with no options on six real streams, divided by a peer's on the same

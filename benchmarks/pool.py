@@ -51,10 +51,13 @@ def _times(X: Any, y: Any) -> dict[str, float]:
         if d < LARGE:
             return run(learner, open_ledger(d + 1))
         with helpers(1, "beside") as beside:
+            seen = []
             for block in pieces:
                 out = np.empty(len(block))
                 learner.run_block(block, evidence.ledger._replace(apart=True), out, 0)
-                beside.submit(evidence.watch, block, out, True, d + 1, apart=True)
+                seen.append(beside.submit(evidence.watch, block, out, True, d + 1, apart=True))
+            for block_seen in seen:
+                block_seen.result()
         return None
 
     return best_of(

@@ -169,15 +169,19 @@ def test_a_wide_stream_has_a_helper_from_the_block_on_that_makes_it_wide():
     X, y = stream(10, rows=300)
     far = spread(X[150:], 7 + 2000 * np.arange(40), 80_000)
     going, alone = Pass("ogd"), rue.OGD()
-    going.learn(Block(X[:150], y[:150]))
+    said = [*going.learn(Block(X[:150], y[:150]))]
     assert going._beside is None
-    going.learn(Block(far, y[150:]))
+    said += [*going.learn(Block(far, y[150:]))]
     assert going._beside is not None
     ledger = open_ledger(80_001)
     for block in (Block(X[:150], y[:150]), Block(far, y[150:])):
         alone.run_block(block, ledger, np.empty(150), 0)
     assert going.evidence.ledger.S.tobytes() == ledger.S.tobytes()
     assert going.sums.tobytes() == ledger.sums.tobytes()
+    g = np.array([rue.Logistic().slope(p, label) for p, label in zip(said, y, strict=True)])
+    wanted = np.concatenate([[g.sum()], far.T @ g[150:]])
+    wanted[1:41] += X[:150].T @ g[:150]
+    assert pytest.approx(wanted, rel=1e-9, abs=1e-12) == ledger.S
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="niceness belongs to threads on Linux alone")

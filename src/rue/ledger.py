@@ -154,10 +154,13 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
 
 
 @kernel
-def add_up(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any) -> None:
-    """Enter the rows that have a prediction, which are known to be sound; the others may be anything."""
+def add_up(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any) -> Any:
+    """Enter the rows that have a prediction, which are known to be sound; the others may be anything.
+
+    Nothing is entered, and False returned, if there is no room for the rows or they have not as many predictions.
+    """
     if not ledger.room(rows.coordinates()) or predictions.size < y.size:
-        return
+        return False
     for i in range(y.size):
         weight = weights[i] if weights.size > 0 else 1.0
         scored = weight > 0.0 and math.isfinite(predictions[i])
@@ -165,3 +168,4 @@ def add_up(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions:
             ledger.enter(loss, rows, predictions[i], y[i], weight)
         ledger.next_row(loss, rows, i, scored)
     ledger.close(loss, rows, y.size)
+    return True

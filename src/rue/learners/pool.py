@@ -133,7 +133,7 @@ class PoolPoint(NamedTuple):
     notes: Any
     """What one pass over a row leaves for the next, a column a feature; for rows of no more features than columns."""
     spots: Any
-    """The lines of these features, how many they are, and how many of them have none yet."""
+    """The lines of these features, how many they are, and whether one of them has none yet."""
     given: Any
     """How many lines have been given out."""
     rates: Any

@@ -120,7 +120,8 @@ class Evidence:
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
         if apart:
             self.widen(size)
-            add_up(self.loss, open_ledger()._replace(S=self.ledger.S), rows, y, weights, predictions)
+            if not add_up(self.loss, open_ledger()._replace(S=self.ledger.S), rows, y, weights, predictions):
+                raise BadExample(0, "the block does not fit what was predicted for it.")
         if self.pool is not None:
             occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
             self.pool = self.pool.claimed(occurring, rows.shift)
