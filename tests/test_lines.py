@@ -34,13 +34,14 @@ def spread(X, places, width):
     return moved.sorted_indices()
 
 
+@pytest.mark.parametrize("width", [50_000, 2**22])
 @pytest.mark.parametrize("loss", ["logistic", "square"])
-def test_where_features_lie_in_a_wide_space_does_not_matter(loss):
+def test_where_features_lie_in_a_wide_space_does_not_matter(loss, width):
     X, y = stream(0)
-    places = 7 + 1000 * np.arange(40)
+    places = 7 + width // 50 * np.arange(40)
     near, far = rue.Mixture(loss), rue.Mixture(loss)
     said = near.run(X, y)
-    assert far.run(spread(X, places, 50_000), y).tobytes() == said.tobytes()
+    assert far.run(spread(X, places, width), y).tobytes() == said.tobytes()
     assert near.bias == far.bias
     assert far.weights[places].tobytes() == near.weights.tobytes()
     assert np.count_nonzero(far.weights) == np.count_nonzero(near.weights)
