@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from rue import ledger as accounts
-from rue._jit import foreign
-from rue.domains import Ball, Domain, Intersection, Reals
+from rue.domains import Ball, Domain
 from rue.errors import DataError, RueError, SettingsError
 from rue.learners import Learner
 from rue.learning import Run, learn
-from rue.losses import Hinge, Logistic, SquaredHinge
 from rue.registry import make
 from rue.regret.bounds import bounds
 from rue.regret.certificate import Certificate
@@ -191,7 +189,7 @@ def audit(
     if traced is not None:
         regret = total - interval[1], total - interval[0]
         found = _theorems(traced, run, certificate, stream, regret, remarks, checks)
-    size = {Hinge: 1.0, SquaredHinge: 1.0, Logistic: math.log(2.0)}.get(type(run.learner.loss))
+    size = run.learner.loss.per_mistake
     if run.mistakes is not None and run.weights is None and size is not None:
         checks.append(Check("mistakes ≤ loss as a bound of the 0-1 loss", run.mistakes, run.loss / size, rounding))
     return Audit(
@@ -271,7 +269,7 @@ def _soundness(
     K, lambda_, u = certificate.domain, run.evidence.lambda_, comparator.point
     value = stream.total_of(u, lambda_)
     lowest = value
-    if not isinstance(K, Intersection) and not foreign(K):  # elsewhere a projection may end outside
+    if K.exact_projection:  # elsewhere a projection may end outside
         point = run.learner.point * run.evidence.divisors(certificate.units, run.learner.scales, u.size)
         lowest = min([value, *(stream.total_of(K.project(v), lambda_) for v in (point, np.zeros(u.size)))])
     distance = float(np.linalg.norm(u - K.project(u)))
@@ -316,8 +314,8 @@ def _theorems(
             regret, alone = _by_time(traced, run, K, stream)
             remark = "these rounds are t·ℓ_t (A6), whose regret this is"
             found = [dataclasses.replace(bound, remark=remark) for bound in found]
-        if isinstance(K, Intersection) or foreign(K):
-            alone = math.nan  # their support function may be a bound of it only
+        if not K.exact_support:
+            alone = math.nan  # it may be made with an upper bound of the support function
     compared = [bound if bound.theorem in _MISTAKES else _compared(bound, regret) for bound in found]
     for bound in compared:
         if bound.holds is not None:
@@ -334,10 +332,10 @@ def _theorems(
 
 def _within(K: Domain, own: Domain) -> bool:
     """Whether every point of K is one of the learner's domain, as far as it is easily seen."""
-    if own == K or type(own) is Reals:
+    if own == K or own.whole_space:
         return True
-    balls = isinstance(K, Ball) and isinstance(own, Ball) and not K.centre.any() and not own.centre.any()
-    return balls and K.radius <= own.radius  # type: ignore[attr-defined]
+    smaller, larger = K.centred_radius, own.centred_radius
+    return smaller is not None and larger is not None and smaller <= larger
 
 
 def _compared(bound: Bound, regret: tuple[float, float]) -> Bound:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rue._jit import kernel, twin
-from rue.losses import Loss, Poisson, Square
+from rue.losses import Loss
 
 __all__ = ["Baselines"]
 
@@ -93,7 +93,7 @@ class Baselines:
             _enter_classes(self.sums, y, weights)
         else:
             _count_classes(self.sums, y)
-        if loss.task != "classify" and not isinstance(loss, Square | Poisson):
+        if loss.task != "classify" and not (loss.quadratic or loss.log_mean):
             self._merge(np.concatenate([self.values, y]), np.concatenate([self.masses, masses]))
             while self.values.size > MOST:
                 self.digits -= 4
@@ -116,9 +116,9 @@ class Baselines:
             return self._classes(loss, sums[[NEGATIVE, POSITIVE]], -64.0)
         if loss.task == "multiclass":
             return float(self.masses @ np.log(sums[MASS] / self.masses))
-        if isinstance(loss, Square):
+        if loss.quadratic:
             return float(sums[SPREAD])
-        if isinstance(loss, Poisson):  # Σ w(e^c − y c), at c = ln of the mean
+        if loss.log_mean:  # Σ w(e^c − y c), at c = ln of the mean
             mean = float(sums[MEAN])
             return float(sums[MASS]) * (mean - mean * math.log(mean)) if mean > 0.0 else 0.0
         return _least(_at(loss, self.values, self.masses), float(self.values[0]), float(self.values[-1]))

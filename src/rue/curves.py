@@ -14,12 +14,10 @@ import numpy as np
 
 from rue._jit import kernel
 from rue.audit import Audit
-from rue.domains import Ball
 from rue.errors import RueError
 from rue.games import Game
 from rue.learners import Learner
 from rue.learning import Run, score
-from rue.losses import Hinge, Logistic, SquaredHinge
 from rue.regret.bounds import regret_bounds
 from rue.regret.comparator import best_in_hindsight, hindsight_path
 from rue.regret.evidence import open_evidence
@@ -127,7 +125,7 @@ def best_constant(loss: Any, y: Any, weights: Any) -> float | None:
 
 def loss_per_mistake(loss: Any) -> float | None:
     """The c with 1{y·p ≤ 0} ≤ ℓ/c, where there is one."""
-    return {Hinge: 1.0, SquaredHinge: 1.0, Logistic: math.log(2.0)}.get(type(loss))
+    return None if loss.per_mistake is None else float(loss.per_mistake)
 
 
 # Risk.
@@ -271,7 +269,8 @@ class AuditCurves:
         speak = {(bound.theorem, bound.form) for bound in self.audit.bounds if bound.holds is not None}
         if traced is None or not speak or np.any(traced.alphas != traced.weights):  # A6's are on the losses t·ℓ_t
             return {}
-        radius = K.radius if isinstance(K, Ball) and not self.run.learner.domain.bounded else None
+        ball = K.as_ball(traced.coordinates)
+        radius = ball[1] if ball is not None and not self.run.learner.domain.bounded else None
         return {name: values for name, values in bounds_at(traced, at, radius).items() if name in speak}
 
     def mistake_bounds(self) -> dict[str, Any]:

@@ -18,10 +18,13 @@ real y; count losses take y ≥ 0. Your own is written the same way:
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+import numpy as np
 
 from rue._jit import parameter
 from rue.arithmetic import exp, log, logistic
+from rue.declared import Declared
 from rue.errors import SettingsError
 from rue.registry import register
 
@@ -46,17 +49,65 @@ __all__ = [
 ]
 
 
-class Loss:
-    """What a loss offers; leave out the facts that do not hold (regression labels unless a subclass says otherwise)."""
+def _entropy(a: Any) -> Any:
+    """a ln a, 0 at 0."""
+    return a * np.log(np.maximum(a, 1e-300))
+
+
+class Loss(Declared):
+    """What a loss offers; leave out the facts that do not hold (regression labels unless a subclass says otherwise).
+
+    Facts belong to the class that declares them: a subclass that replaces `value`, `slope` or any other method begins
+    again without them (`rue.declared`). What a class of your own declares is checked on a grid before it is used.
+    """
+
+    FACTS = frozenset(
+        [
+            "lipschitz",
+            "smooth",
+            "strongly_convex",
+            "exp_concave",
+            "mixable",
+            "at_once",
+            "target",
+            "prox",
+            "quadratic",
+            "log_odds",
+            "log_mean",
+            "linear",
+            "rosenblatt",
+            "depends_on",
+            "per_mistake",
+            "highest",
+            "conjugate",
+            "slope_range",
+            "second_derivative",
+            "pieces",
+        ]
+    )
 
     labels: ClassVar[str] = "any real number"
     task: ClassVar[str] = "regress"
     convex: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
 
-    def __init_subclass__(cls) -> None:
-        if "at_once" not in vars(cls) and {"value", "slope"} & vars(cls).keys():
-            cls.at_once = Loss.at_once  # type: ignore[method-assign]  # what is inherited is about another loss
+    quadratic: ClassVar[bool] = False
+    """Whether it is (p − y)² itself, so that Σ x xᵀ and Σ y·x determine its sum (D4)."""
+    log_odds: ClassVar[bool] = False
+    """Whether it is ln(1 + e^{−y·p}) itself, so that p is the log-odds of +1 and probabilities can be mixed (B12)."""
+    log_mean: ClassVar[bool] = False
+    """Whether it is e^p − y·p itself, so that e^p is the mean predicted."""
+    linear: ClassVar[bool] = False
+    """Whether it is y·p itself."""
+    rosenblatt: ClassVar[bool] = False
+    """Whether it is [−y·p]₊ itself with slope −y at 0, so that fixed steps are Rosenblatt's Perceptron (A1)."""
+    depends_on: ClassVar[Literal["", "margin", "residual"]] = ""
+    """`margin` if it is a function of y·p alone that nowhere rises, `residual` if of p − y alone. Then the mean of
+    examples never loses more than they do (D3), for margins of examples with one label."""
+    per_mistake: ClassVar[float | None] = None
+    """The largest c such that the loss is at least c wherever y·p ≤ 0, or None."""
+    highest: ClassVar[float | None] = None
+    """The largest value for any p and y, or None."""
 
     @property
     def lipschitz(self) -> float | None:
@@ -80,6 +131,28 @@ class Loss:
     def mixable(self, low: float, high: float) -> float | None:
         """A rate for which mixing predictions in [low, high] costs ln K / rate and no more (B12)."""
         return self.exp_concave(low, high)
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        """ℓ*(g) = sup over p of g·p − ℓ(p, y) for arrays of slopes in `slope_range` and of labels; None if unknown.
+
+        ℓ(p, y) ≥ g·p − ℓ*(g) for every such g: lower bounds on the best loss in hindsight are made of it (D5).
+        """
+        return None
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        """The smallest and the largest slope at each of an array of labels."""
+        return -np.inf, np.inf
+
+    def second_derivative(self, p: Any, y: Any) -> Any:
+        """ℓ'' in p for arrays of predictions and labels, where it exists everywhere; None if it does not."""
+        return None
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float] | None:
+        """A loss made of lines and parabolas as (o, lows, width, kinks, γ); None for any other.
+
+        ℓ(p, y) = Σ over i of sup over g in [lows_i, lows_i + width] of g·(o·p − kinks_i) − (γ/2)·g².
+        """
+        return None
 
     def accepts(self, y: float) -> bool:
         """Whether y is a label this loss can take."""
@@ -139,6 +212,8 @@ class CountLoss(Loss):
 class Square(Loss):
     """(p − y)², without a ½."""
 
+    quadratic = True
+    depends_on = "residual"
     smooth = 2.0
     strongly_convex = 2.0
 
@@ -157,12 +232,19 @@ class Square(Loss):
     def mixable(self, low: float, high: float) -> float:
         return 2.0 / (high - low) ** 2 if high > low else math.inf
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y + 0.25 * g * g
+
+    def second_derivative(self, p: Any, y: Any) -> Any:
+        return np.full_like(p, 2.0)
+
 
 @register("loss", "absolute")
 @parameter
 class Absolute(Loss):
     """|p − y|; slope 0 at p = y."""
 
+    depends_on = "residual"
     lipschitz = 1.0
 
     def value(self, p: float, y: float) -> float:
@@ -173,12 +255,23 @@ class Absolute(Loss):
             return 1.0
         return -1.0 if p < y else 0.0
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -1.0, 1.0
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return np.ones_like(y), [-1.0], 2.0, [y], 0.0
+
 
 @register("loss", "hinge")
 @parameter
 class Hinge(MarginLoss):
     """[1 − z]₊, an upper bound of the 0-1 loss; slope −y at the kink z = 1."""
 
+    depends_on = "margin"
+    per_mistake = 1.0
     lipschitz = 1.0
 
     def value(self, p: float, y: float) -> float:
@@ -187,12 +280,23 @@ class Hinge(MarginLoss):
     def slope(self, p: float, y: float) -> float:
         return -y if y * p <= 1.0 else 0.0
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return -y, [0.0], 1.0, [-1.0 * np.ones_like(y)], 0.0
+
 
 @register("loss", "perceptron")
 @parameter
 class PerceptronLoss(MarginLoss):
     """[−z]₊, which is no upper bound of the 0-1 loss; slope −y at the kink z = 0, so a zero margin is corrected."""
 
+    depends_on = "margin"
+    rosenblatt = True
     lipschitz = 1.0
 
     def value(self, p: float, y: float) -> float:
@@ -201,12 +305,24 @@ class PerceptronLoss(MarginLoss):
     def slope(self, p: float, y: float) -> float:
         return -y if y * p <= 0.0 else 0.0
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return 0.0 * g
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return -y, [0.0], 1.0, [0.0 * np.ones_like(y)], 0.0
+
 
 @register("loss", "logistic")
 @parameter
 class Logistic(MarginLoss):
     """ln(1 + e^{−z}), without overflow for any p; divided by ln 2 it bounds the 0-1 loss."""
 
+    log_odds = True
+    depends_on = "margin"
+    per_mistake = math.log(2.0)
     lipschitz = 1.0
     smooth = 0.25
 
@@ -238,12 +354,25 @@ class Logistic(MarginLoss):
         """1 on any range, when it is the probabilities that are mixed."""
         return 1.0
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        a = np.clip(-g * y, 0.0, 1.0)
+        return _entropy(a) + _entropy(1.0 - a)
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def second_derivative(self, p: Any, y: Any) -> Any:
+        e = np.exp(-np.abs(p))
+        return e / ((1.0 + e) * (1.0 + e))
+
 
 @register("loss", "squared-hinge")
 @parameter
 class SquaredHinge(MarginLoss):
     """[1 − z]₊²."""
 
+    depends_on = "margin"
+    per_mistake = 1.0
     smooth = 2.0
 
     def value(self, p: float, y: float) -> float:
@@ -256,6 +385,15 @@ class SquaredHinge(MarginLoss):
     def exp_concave(self, low: float, high: float) -> float:
         return 1.0 / (2.0 * (1.0 + max(abs(low), abs(high))) ** 2)
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y + 0.25 * g * g
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return -y, [0.0], np.inf, [-1.0 * np.ones_like(y)], 0.5
+
 
 @register("loss", "linear")
 @parameter
@@ -263,12 +401,19 @@ class Linear(Loss):
     """y·p: the label is the slope g itself (online linear optimisation, experts, games)."""
 
     nonnegative = False
+    linear = True
 
     def value(self, p: float, y: float) -> float:
         return y * p
 
     def slope(self, p: float, y: float) -> float:
         return y
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return 0.0 * g
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return y, y
 
 
 @register("loss", "zero-one")
@@ -277,6 +422,7 @@ class ZeroOne(MarginLoss):
     """1{z ≤ 0}: for evaluation only, because it is not convex and has no useful slope."""
 
     convex = False
+    highest = 1.0
 
     def value(self, p: float, y: float) -> float:
         return 1.0 if y * p <= 0.0 else 0.0
@@ -289,6 +435,7 @@ class Huber(Loss):
 
     delta: float = 1.0
     smooth = 1.0
+    depends_on = "residual"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.delta < math.inf:
@@ -310,6 +457,15 @@ class Huber(Loss):
             return math.inf
         return 1.0 / (high - low) ** 2 if high - low <= self.delta else None
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y + 0.5 * g * g
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -self.delta, self.delta
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return np.ones_like(y), [-self.delta], 2.0 * self.delta, [y], 1.0
+
 
 @register("loss", "quantile")
 @parameter
@@ -317,6 +473,7 @@ class Quantile(Loss):
     """τ(y − p) below the label and (1 − τ)(p − y) above, minimal at the τ-quantile; slope 0 at p = y."""
 
     tau: float = 0.5
+    depends_on = "residual"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.tau < 1.0:
@@ -332,6 +489,15 @@ class Quantile(Loss):
     def slope(self, p: float, y: float) -> float:
         return -self.tau if p < y else 1.0 - self.tau if p > y else 0.0
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -self.tau, 1.0 - self.tau
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return np.ones_like(y), [-self.tau], 1.0, [y], 0.0
+
 
 @register("loss", "epsilon-insensitive")
 @parameter
@@ -340,6 +506,7 @@ class EpsilonInsensitive(Loss):
 
     epsilon: float = 0.1
     lipschitz = 1.0
+    depends_on = "residual"
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.epsilon < math.inf:
@@ -351,6 +518,15 @@ class EpsilonInsensitive(Loss):
     def slope(self, p: float, y: float) -> float:
         return 0.0 if abs(p - y) <= self.epsilon else 1.0 if p > y else -1.0
 
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y + self.epsilon * np.abs(g)
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -1.0, 1.0
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return np.ones_like(y), [-1.0, 0.0], 1.0, [y - self.epsilon, y + self.epsilon], 0.0
+
 
 @register("loss", "poisson")
 @parameter
@@ -358,6 +534,7 @@ class Poisson(CountLoss):
     """e^p − y·p, for counts y whose mean is e^p."""
 
     nonnegative = False
+    log_mean = True
 
     def value(self, p: float, y: float) -> float:
         return (math.exp(p) if p < 709.0 else math.inf) - y * p
@@ -367,6 +544,16 @@ class Poisson(CountLoss):
 
     def target(self, y: float) -> float:
         return math.log(max(y, 0.5))  # of 0 it is at −∞, which is no number to aim at
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        v = np.maximum(g + y, 0.0)
+        return _entropy(v) - v
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -y, np.inf
+
+    def second_derivative(self, p: Any, y: Any) -> Any:
+        return np.exp(np.minimum(p, 709.0))
 
 
 @parameter
@@ -378,6 +565,12 @@ class Regularised:
 
     loss: Any
     lambda_: float
+
+    def __init_subclass__(cls) -> None:
+        raise SettingsError(
+            f"{cls.__name__}: Regularised cannot be subclassed, because learners read its loss and λ and nothing else; "
+            "write a rue.Loss of your own."
+        )
 
     def __post_init__(self) -> None:
         if not 0.0 < self.lambda_ < math.inf:

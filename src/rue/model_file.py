@@ -31,7 +31,7 @@ from rue.learners import Learner
 from rue.learners.standing import MOST_LOOKS, Course, members_of
 from rue.learning import Run, predictions_for
 from rue.ledger import Ledger, open_ledger
-from rue.losses import Loss, Square
+from rue.losses import Loss
 from rue.model_arrays import MOST_COORDINATES, Reader, count, put, put_text, rows_of, typed
 from rue.model_learner import learner_read, learner_written
 from rue.regret.curvature import WIDEST, Curvature
@@ -186,7 +186,7 @@ def _evidence_read(reader: Reader, head: Any, known: Iterable[type]) -> Evidence
         pool = _pool_read(reader, ledger.S.size, *typed(head["pool"], list))
     if head["curvature"] is not None:
         n = count(head["curvature"], WIDEST)
-        if not isinstance(loss, Square):
+        if not loss.quadratic:
             raise DataError("it holds the curvature of a loss that has none")
         curvature = Curvature(np.zeros((n, n)), np.zeros(n), np.zeros(2))
     if head["digest"] is not None:

@@ -23,8 +23,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from rue.errors import RueError, SettingsError
-from rue.learners.multiclass import LogLoss
-from rue.losses import Logistic, Square
 from rue.streams import Block
 
 __all__ = ["LEAST", "PEERS", "Broken", "Peer", "installed", "open_peer", "takes_part"]
@@ -98,7 +96,7 @@ class VowpalWabbit:
     def __init__(self, loss: Any, intercept: bool, classes: int) -> None:
         self.classes = classes
         self.note = f"its seconds include reading text{_told(classes)}"
-        self.arguments = ["--loss_function", "squared" if isinstance(loss, Square) else "logistic"]
+        self.arguments = ["--loss_function", "squared" if loss.quadratic else "logistic"]
         self.arguments += ["--oaa", str(classes), "--probabilities"] if classes else []
         self.arguments += [] if intercept else ["--noconstant"]
         self.about = "vw " + " ".join(self.arguments)
@@ -211,7 +209,7 @@ class River(_OneByOne):
         from river import linear_model, preprocessing
 
         super().__init__(classes)
-        self.classes = isinstance(loss, Logistic)
+        self.classes = loss.log_odds
         if classes:
             model: Any = linear_model.SoftmaxRegression()
             for c in range(1, 1 + classes):
@@ -258,7 +256,7 @@ class ScikitLearn(_OneByOne):
         from sklearn.linear_model import SGDClassifier, SGDRegressor
 
         super().__init__(classes)
-        self.classes = not isinstance(loss, Square)
+        self.classes = not loss.quadratic
         self.labels = [1.0 + c for c in range(classes)] or [-1.0, 1.0]
         made = (SGDClassifier, {"loss": "log_loss"}) if self.classes else (SGDRegressor, {})
         self.model: Any = made[0](**made[1], **({} if intercept else {"fit_intercept": False}))
@@ -324,7 +322,7 @@ def installed(name: str) -> bool:
 
 def takes_part(loss: Any) -> bool:
     """Whether the peers know a loss."""
-    return isinstance(loss, Logistic | Square | LogLoss)
+    return bool(loss.log_odds or loss.quadratic or loss.task == "multiclass")
 
 
 def open_peer(name: str, loss: Any, intercept: bool, classes: int = 0) -> Peer:
@@ -337,4 +335,4 @@ def open_peer(name: str, loss: Any, intercept: bool, classes: int = 0) -> Peer:
         raise SettingsError(
             f"{name} runs at its defaults, for logistic and square loss, not for {loss!r}: leave it out."
         )
-    return made(loss, intercept, max(classes, 2) if isinstance(loss, LogLoss) else 0)
+    return made(loss, intercept, max(classes, 2) if loss.task == "multiclass" else 0)

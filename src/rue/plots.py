@@ -28,7 +28,7 @@ from rue.curves import (
     risk_bounds_at,
     times,
 )
-from rue.domains import Ball, Domain, Reals
+from rue.domains import Ball, Domain
 from rue.errors import DataError, SettingsError
 from rue.games import Game
 from rue.learning import Run
@@ -232,7 +232,7 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
 
 def _hindsight(sheet: Sheet, audit: Audit, radii: Any, count: int | None, most: float) -> None:
     curves, own = AuditCurves(audit), audit.certificate.radius
-    if isinstance(audit.domain, Reals):  # the best of all is the best of its size
+    if audit.domain.whole_space:  # the best of all is the best of its size
         own = float(np.linalg.norm(audit.comparator.point))
     at, values = np.empty(0), np.empty(0)
     if count := (7 if curves.quick else 0) if count is None else count:
@@ -321,6 +321,6 @@ def _called(loss: Any) -> str:
 
 
 def _models(K: Domain) -> str:
-    if isinstance(K, Ball) and not K.centre.any():
-        return f"models of norm ≤ {K.radius:.4g}"
-    return "all linear models" if isinstance(K, Reals) else f"models in {K!r}"
+    if K.centred_radius is not None:
+        return f"models of norm ≤ {K.centred_radius:.4g}"
+    return "all linear models" if K.whole_space else f"models in {K!r}"

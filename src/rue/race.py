@@ -153,7 +153,7 @@ class Racing:
     @property
     def _many(self) -> bool:
         """Whether there are more than two classes, and no certificates."""
-        return isinstance(self.loss, LogLoss)
+        return bool(self.loss.task == "multiclass")
 
     def _runner(self, one: Any) -> Any:
         if isinstance(one, str) and one in PEERS:

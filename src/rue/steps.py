@@ -16,9 +16,9 @@ import math
 from typing import Any, NamedTuple
 
 from rue._jit import Vector, parameter
-from rue.domains import Ball, Domain
+from rue.domains import Domain
 from rue.errors import SettingsError
-from rue.losses import Loss, Square
+from rue.losses import Loss
 from rue.registry import register, registered
 
 __all__ = [
@@ -203,7 +203,7 @@ class Horizon(Step):
             )
 
     def resolve(self, loss: Loss, domain: Domain, lambda_: float, d: int) -> tuple[Step, str]:
-        ball = isinstance(domain, Ball)
+        ball = domain.as_ball(d) is not None
         length = domain.diameter(d) / (2.0 if ball else 1.0)
         name = "U" if ball else "D"
         return _over_gradients(
@@ -242,7 +242,7 @@ class Theory(Step):
             step, words = Adaptive().resolve(loss, domain, lambda_, d)
             return step, f"{words}; {_name(loss)} on this domain gives no bound G"
         D = domain.diameter(d)
-        ball = isinstance(domain, Ball)
+        ball = domain.as_ball(d) is not None
         start = f"step √2·U/(G√t) with U = {D / 2.0:g}" if ball else f"step D/(√2·G√t) with D = {D:g}"
         return _over_gradients(loss, domain, self, D / math.sqrt(2.0), 0.0, start, "(A9, B3)" if ball else "(A9, B6)")
 
@@ -252,8 +252,8 @@ def _gradient_bound(loss: Loss, domain: Domain) -> tuple[float, int, str] | None
     if loss.lipschitz is not None:
         L = loss.lipschitz
         return L, 1, f"{_name(loss)} has slopes of at most {L:g}"
-    if isinstance(loss, Square) and isinstance(domain, Ball) and not domain.centre.any():
-        return 4.0 * domain.radius, 2, "square loss on the ball has ‖g‖ ≤ 4UX² when |y| ≤ UX"
+    if loss.quadratic and domain.centred_radius is not None:
+        return 4.0 * domain.centred_radius, 2, "square loss on the ball has ‖g‖ ≤ 4UX² when |y| ≤ UX"
     return None
 
 

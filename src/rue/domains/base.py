@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rue._jit import foreign, kernel, require_parameter
+from rue.declared import Declared
 from rue.errors import DataError, SettingsError
 
 __all__ = ["Domain"]
@@ -18,18 +20,80 @@ def _move_onto(domain: Any, w: Any, scratch: Any) -> Any:
     return domain.onto(w, scratch)
 
 
-class Domain:
-    """A closed convex set. Your own needs `onto` and, where they are known, `support` and `diameter`.
+class Domain(Declared):
+    """A closed convex set. Your own needs `onto` and, where they are known, `bounded`, `support` and `diameter`.
 
     The compiled method `onto(w, scratch)` replaces w by its projection, in place, and returns how far from the set the
     result may still be (0 for a closed form); `scratch` has `scratch_rows` rows as long as w to work in.
+
+    Facts belong to the class that declares them: a subclass that replaces `onto`, `support` or any other method begins
+    again without them (`rue.declared`). What a class of your own declares is checked on a few points before it is used.
     """
+
+    FACTS = frozenset(
+        [
+            "kind",
+            "grows",
+            "bounded",
+            "support",
+            "diameter",
+            "lowest",
+            "start",
+            "as_ball",
+            "centred_radius",
+            "sides",
+            "simplex_total",
+            "l1_radius",
+            "whole_space",
+            "exact_support",
+            "exact_projection",
+            "parts",
+        ]
+    )
 
     kind: ClassVar[Literal["scaled", "coordinate", "dense"]] = "dense"
     """How learners keep a point: `scaled` (w = c + s·v) and `coordinate` move in O(nnz), `dense` in O(d)."""
     grows: ClassVar[bool] = False
     """Whether coordinates may be added later; if not, the width is fixed by the first example or by `d=`."""
     scratch_rows: int = 0
+    whole_space: ClassVar[bool] = False
+    """Whether it is ℝ^d, no constraint at all."""
+    exact_support: ClassVar[bool] = False
+    """Whether `support` is h_K itself and not an upper bound of it."""
+    exact_projection: ClassVar[bool] = False
+    """Whether `onto` ends within rounding of the nearest point."""
+
+    @property
+    def centred_radius(self) -> float | None:
+        """The radius, if the set is {w : ‖w‖ ≤ radius}."""
+        return None
+
+    @property
+    def l1_radius(self) -> float | None:
+        """The radius, if the set is {w : Σ|w_j| ≤ radius}."""
+        return None
+
+    @property
+    def simplex_total(self) -> float | None:
+        """The total, if the set is {w ≥ 0 : Σ w_j = total}."""
+        return None
+
+    @property
+    def parts(self) -> Sequence[Domain]:
+        """The sets whose intersection it is: itself alone, if it is not made of others."""
+        return (self,)
+
+    def as_ball(self, d: int) -> tuple[Any, float] | None:
+        """The centre and the radius, if the set is a Euclidean ball."""
+        return None
+
+    def sides(self, d: int) -> tuple[Any, Any] | None:
+        """The lower and the upper ends of each coordinate, if the set is a box, bounded or not."""
+        return None
+
+    def lowest(self, theta: Any, w: Any) -> bool:
+        """Write argmin over the set of ⟨θ, u⟩ into w, in compiled code; False when every point is one."""
+        raise NotImplementedError
 
     @property
     def bounded(self) -> bool:

@@ -82,7 +82,7 @@ class Intersection(Domain):
     def __init__(self, *sets: Domain | str) -> None:
         flat: list[Domain] = []
         for member in (make("domain", spec) for spec in sets):
-            flat.extend(member.members if isinstance(member, Intersection) else [member])
+            flat.extend(member.parts if isinstance(member, Domain) else [member])
         if len(flat) < 2:
             raise SettingsError(f"Intersection: give two sets or more, not {len(flat)}.")
         if any(not isinstance(member, Domain) or member.scratch_rows for member in flat):
@@ -106,6 +106,10 @@ class Intersection(Domain):
             found.append(rest.head)
             rest = rest.tail
         return found
+
+    @property
+    def parts(self) -> Sequence[Domain]:
+        return self.members
 
     @property
     def scratch_rows(self) -> int:  # type: ignore[override]

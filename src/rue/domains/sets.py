@@ -22,12 +22,18 @@ class Reals(Domain):
 
     kind = "scaled"
     grows = True
+    whole_space = True
+    exact_support = True
+    exact_projection = True
 
     def onto(self, w: Any, scratch: Any) -> float:
         return 0.0
 
     def start(self, d: int) -> Any:
         return np.zeros(d)
+
+    def sides(self, d: int) -> tuple[Any, Any]:
+        return np.full(d, -np.inf), np.full(d, np.inf)
 
 
 @register("domain", "ball")
@@ -44,6 +50,8 @@ class Ball(Domain):
 
     kind = "scaled"
     bounded = True
+    exact_support = True
+    exact_projection = True
 
     def __post_init__(self) -> None:
         if not 0.0 < self.radius < math.inf:
@@ -54,6 +62,13 @@ class Ball(Domain):
     def __repr__(self) -> str:
         centre = f", centre={self.centre.tolist()}" if self.centre.size else ""
         return f"Ball(radius={self.radius}{centre})"
+
+    @property
+    def centred_radius(self) -> float | None:
+        return None if self.centre.any() else self.radius
+
+    def as_ball(self, d: int) -> tuple[Any, float]:
+        return self.centre if self.centre.size else np.zeros(d), self.radius
 
     @property
     def grows(self) -> bool:  # type: ignore[override]  # an off-centre ball has a fixed width
@@ -122,6 +137,8 @@ class Box(Domain):
     """How many, where two numbers stand for all of them; 0 leaves it open."""
 
     kind = "coordinate"
+    exact_support = True
+    exact_projection = True
 
     def __post_init__(self) -> None:
         if self.coordinates < 0:
@@ -153,6 +170,9 @@ class Box(Domain):
             return self.coordinates
         size = int(max(self.lower.size, self.upper.size))
         return size if size > 1 else None
+
+    def sides(self, d: int) -> tuple[Any, Any]:
+        return np.broadcast_to(self.lower, d).copy(), np.broadcast_to(self.upper, d).copy()
 
     def clip(self, j: Any, value: Any) -> Any:
         """The nearest number to `value` that coordinate j may have."""
@@ -211,6 +231,11 @@ class Orthant(Domain):
 
     kind = "coordinate"
     grows = True
+    exact_support = True
+    exact_projection = True
+
+    def sides(self, d: int) -> tuple[Any, Any]:
+        return np.zeros(d), np.full(d, np.inf)
 
     def clip(self, j: Any, value: Any) -> Any:
         return max(0.0, value)
@@ -238,6 +263,7 @@ class Halfspace(Domain):
 
     normal: Vector
     offset: float = 0.0
+    exact_support = True
 
     def __post_init__(self) -> None:
         _require_normal(self)
@@ -270,6 +296,7 @@ class Hyperplane(Domain):
 
     normal: Vector
     offset: float = 0.0
+    exact_support = True
 
     def __post_init__(self) -> None:
         _require_normal(self)

@@ -29,6 +29,12 @@ class Simplex(Domain):
 
     total: float = 1.0
     bounded = True
+    exact_support = True
+    exact_projection = True
+
+    @property
+    def simplex_total(self) -> float:
+        return self.total
 
     def __post_init__(self) -> None:
         if not 0.0 < self.total < math.inf:
@@ -90,6 +96,12 @@ class L1Ball(Domain):
 
     radius: float
     bounded = True
+    exact_support = True
+    exact_projection = True
+
+    @property
+    def l1_radius(self) -> float:
+        return self.radius
 
     def __post_init__(self) -> None:
         if not 0.0 < self.radius < math.inf:

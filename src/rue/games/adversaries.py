@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rue.domains import Ball, Box, Domain, L1Ball, Reals, Simplex
+from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.games.opponents import ExampleRound, Forced, LinearRound, Move, Opponent, Reveal, Setting
 from rue.learners.leader import Leader
-from rue.losses import Hinge, Logistic, PerceptronLoss, Square, SquaredHinge
+from rue.losses import Square
 from rue.registry import register
+from rue.regret.interior import has_barrier
 from rue.steps import Strong
 
 if TYPE_CHECKING:
@@ -81,14 +82,19 @@ class MarginAdversary(Opponent):
     def hindsight(self, game: Game) -> Any:
         """k·ℓ(m) a repetition, m the largest common margin of k basis vectors: by symmetry none does better."""
         domain, loss = game.domain, game.loss_named
-        if type(loss) not in (Hinge, Logistic, PerceptronLoss, SquaredHinge) or not _symmetric(domain):
+        if (
+            loss is None
+            or loss.depends_on != "margin"
+            or not domain.exact_support
+            or not _symmetric(domain, game.points.shape[1])
+        ):
             return None
         best = np.full(game.T, math.nan)
         for t in range(1, game.T + 1):
             k = min(t, self.n)
             if t % k == 0:
                 m = domain.support(_first(k, game.points.shape[1])) / k
-                best[t - 1] = t * loss.value(m, 1.0)  # type: ignore[union-attr]  # the line above knows it is a loss
+                best[t - 1] = t * loss.value(m, 1.0)
         return best
 
     def forced(self, game: Game) -> Forced:
@@ -118,14 +124,14 @@ class OrthogonalAdversary(Opponent):
         return self.L
 
     def refuse(self, setting: Setting) -> None:
-        if not isinstance(setting.domain, Ball | Box | L1Ball) or not setting.domain.bounded:
+        if _inner_ball(setting.domain, setting.d) is None:
             raise SettingsError(
                 f"OrthogonalAdversary: its theorem is about a ball (or a bounded box, or the ℓ1 ball), not about "
                 f"{setting.domain!r}: give the learner a domain such as 'ball:1'."
             )
 
     def begin(self, setting: Setting) -> Reveal:
-        centre, _ = _inner_ball(setting.domain, setting.d)
+        centre = (_inner_ball(setting.domain, setting.d) or (0.0, 0.0))[0]
         S = np.zeros(setting.d)  # Σ g_i / L
 
         def reveal(move: Move) -> LinearRound:
@@ -137,7 +143,7 @@ class OrthogonalAdversary(Opponent):
         return reveal
 
     def forced(self, game: Game) -> Forced:
-        _, U = _inner_ball(game.domain, game.points.shape[1])
+        U = (_inner_ball(game.domain, game.points.shape[1]) or (0.0, 0.0))[1]
         value = U * self.L * math.sqrt(game.T)
         words = f"every learner has a regret of at least U·L·√T = {value:,.4g} with U = {U:g} and L = {self.L:g}"
         return Forced("C2", "regret", "at least", value, words)
@@ -164,7 +170,7 @@ class RandomSigns(Opponent):
         return self.L
 
     def refuse(self, setting: Setting) -> None:
-        if not isinstance(setting.domain, Ball | Box | L1Ball | Simplex) or not setting.domain.bounded:
+        if not setting.domain.bounded or not has_barrier(setting.domain, setting.d):
             raise SettingsError(
                 f"RandomSigns: two far points are known of a ball, a bounded box, the ℓ1 ball and the simplex, not of "
                 f"{setting.domain!r}: give the learner such a domain."
@@ -194,7 +200,7 @@ class FlipFlop(Opponent):
     lipschitz = 1.0
 
     def refuse(self, setting: Setting) -> None:
-        if not isinstance(setting.domain, Ball | Box | L1Ball) or not setting.domain.bounded:
+        if _inner_ball(setting.domain, setting.d) is None or not setting.domain.exact_support:
             raise SettingsError(
                 f"FlipFlop: it is played on an interval, not on {setting.domain!r}: give the learner a domain such as "
                 "'interval:-1,1'."
@@ -339,22 +345,22 @@ def _without(v: Any, s: Any) -> Any:
     return v - (v @ s) * s
 
 
-def _inner_ball(domain: Domain, d: int) -> tuple[Any, float]:
-    """The centre and the radius of the largest ball inside a ball, a box or an ℓ1 ball."""
-    if isinstance(domain, Box):
-        low, high = np.broadcast_to(domain.lower, d), np.broadcast_to(domain.upper, d)
-        return (low + high) / 2.0, float(np.min(high - low)) / 2.0
-    if isinstance(domain, L1Ball):
-        return np.zeros(d), domain.radius / math.sqrt(d)
-    return domain.start(d), domain.diameter(d) / 2.0
+def _inner_ball(domain: Domain, d: int) -> tuple[Any, float] | None:
+    """The centre and the radius of the largest ball inside a ball, a bounded box or an ℓ1 ball; None for other sets."""
+    box = domain.sides(d) if domain.bounded else None
+    if box is not None:
+        return (box[0] + box[1]) / 2.0, float(np.min(box[1] - box[0])) / 2.0
+    if domain.l1_radius is not None:
+        return np.zeros(d), domain.l1_radius / math.sqrt(d)
+    return domain.as_ball(d)
 
 
 def _far_direction(domain: Domain, d: int) -> Any:
     """The direction from one to the other of two points of the domain at its diameter's distance."""
-    v = _first(1, d)
-    if isinstance(domain, Box):
-        v = np.broadcast_to(domain.upper - domain.lower, d).copy()
-    elif isinstance(domain, Simplex) and d > 1:
+    v, box = _first(1, d), domain.sides(d)
+    if box is not None:
+        v = box[1] - box[0]
+    elif domain.simplex_total is not None and d > 1:
         v[1] = -1.0
     length = float(np.linalg.norm(v))
     return v / length if length > 0.0 else _first(1, d)
@@ -371,11 +377,12 @@ def _ends(domain: Domain) -> tuple[float, float]:
     return -domain.support([-1.0]), domain.support([1.0])
 
 
-def _symmetric(domain: Domain) -> bool:
+def _symmetric(domain: Domain, d: int) -> bool:
     """Whether flipping a sign or exchanging two coordinates leaves the domain as it is."""
-    if isinstance(domain, Box):
-        return bool(np.ptp(domain.upper) == 0.0 and np.all(domain.lower == -domain.upper[0]))
-    return isinstance(domain, Reals | L1Ball) or (isinstance(domain, Ball) and not domain.centre.any())
+    box = domain.sides(d)
+    if box is not None:
+        return bool(np.all(box[1] == box[1][0]) and np.all(box[0] == -box[1][0]))
+    return domain.l1_radius is not None or domain.centred_radius is not None
 
 
 # Arguments.

@@ -9,19 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Box, Domain, Halfspace, Hyperplane, L1Ball, Orthant, Reals, Simplex
+from rue.domains import Domain
 from rue.errors import DataError
 from rue.games.opponents import ExampleRound, Forced, LinearRound, Opponent, Round
 from rue.learners import Learner
-from rue.losses import Linear, Loss, Square
+from rue.losses import Loss
 from rue.regret import Bound, best_in_hindsight, bounds, trace
 
-__all__ = ["Game", "exact_support"]
-
-
-def exact_support(domain: Domain) -> bool:
-    """Whether `support` is h_K itself, not an upper bound of it."""
-    return type(domain) in (Ball, Box, Halfspace, Hyperplane, L1Ball, Orthant, Reals, Simplex)
+__all__ = ["Game"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,7 +73,8 @@ class Game:
     @functools.cached_property
     def linear(self) -> bool:
         """Whether every round was linear."""
-        return isinstance(self.loss_named, Linear) or all(isinstance(part, LinearRound) for part in self.rounds)
+        named = self.loss_named is not None and self.loss_named.linear
+        return named or all(isinstance(part, LinearRound) for part in self.rounds)
 
     @property
     def gradient_bound(self) -> float:
@@ -102,10 +98,10 @@ class Game:
         known = self.opponent.hindsight(self)
         if known is not None:
             return np.asarray(known, dtype=np.float64)
-        if self.linear and exact_support(self.domain):
+        if self.linear and self.domain.exact_support:
             return np.array([-self.domain.support(-S) for S in np.cumsum(self.gradients, axis=0)])
-        squares = isinstance(self.loss_named, Square) and self.points.shape[1] == 1
-        if squares and exact_support(self.domain) and all(part.x[0] == 1.0 for part in self.rounds):
+        squares = self.loss_named is not None and self.loss_named.quadratic and self.points.shape[1] == 1
+        if squares and self.domain.exact_support and all(part.x[0] == 1.0 for part in self.rounds):
             return _best_squares(self.domain, self.labels)
         return np.full(self.T, math.nan)
 

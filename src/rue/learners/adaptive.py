@@ -9,7 +9,8 @@ import numpy as np
 
 from rue._intrinsics import aligned_zeros
 from rue._jit import parameter, require_parameter, values
-from rue.domains import Box, Domain, Orthant, Reals
+from rue.convexity import require_set
+from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.learners.average import Average, BySteps, NoAverage
 from rue.learners.base import Learner
@@ -168,18 +169,19 @@ class Diagonal:
         if not isinstance(self.domain, Domain) or not isinstance(self.average, Average):
             raise SettingsError("AdaGrad: domain must be a rue.Domain and average a rue.Average, or specs.")
         require_parameter(self.average)
+        require_set(self.domain)
         if isinstance(self.average, BySteps):
             raise SettingsError(
                 "AdaGrad: average='steps' weighs rounds by their step, but here each coordinate has one."
             )
-        if not isinstance(self.domain, Reals | Box | Orthant):
+        if self.domain.kind != "coordinate" and not self.domain.whole_space:
             raise SettingsError(
                 f"AdaGrad projects coordinate by coordinate, which is right on reals, box and orthant, not on "
                 f"{self.domain!r}: choose one of those, or AdaptiveOGD for this domain."
             )
-        if self.scaled and not isinstance(self.domain, Reals):
+        if self.scaled and not self.domain.whole_space:
             raise SettingsError("AdaGrad: scale='largest' changes the units of the weights: it needs domain='reals'.")
-        by_sides = self.rate == 0.0 and isinstance(self.domain, Box) and self.domain.bounded
+        by_sides = self.rate == 0.0 and self.domain.declares("sides") and self.domain.bounded
         if not ((0.0 < self.rate < math.inf or by_sides) and 0.0 <= self.beta < math.inf):
             raise SettingsError("AdaGrad: rate must be positive and beta ≥ 0, both finite.")
 
@@ -200,7 +202,7 @@ class Diagonal:
 
     def start(self, size: int, first: Any = None) -> tuple[DiagonalRule, Table]:
         self.domain.require(size)
-        free = isinstance(self.domain, Reals)
+        free = self.domain.whole_space
         rule = DiagonalRule(self.loss, _Free() if free else self.domain, self.average, self.rate, self.beta)
         room = max(size, 1) if self.domain.grows else size
         table = aligned_zeros((room, 4))
@@ -243,7 +245,7 @@ def AdaGrad(
     where = make("domain", domain)
     rate = None if rate is None else _number("rate", rate)
     beta = None if beta is None else _number("beta", beta)
-    by_sides = rate is None and isinstance(where, Box) and where.bounded
+    by_sides = rate is None and isinstance(where, Domain) and where.declares("sides") and where.bounded
     if rate is not None and not rate > 0.0:
         raise SettingsError(f"AdaGrad: rate must be positive, not {rate}.")
     algorithm = Diagonal(

@@ -39,7 +39,6 @@ from rue.learners.mixing import (
 )
 from rue.learners.points import RESIDUAL, T
 from rue.learners.trees import Branch, BranchRule, Leaf, LeafRule, tree
-from rue.losses import Logistic
 from rue.registry import make, registered
 
 __all__ = ["MOST", "Committee", "Joint", "Seat", "Seats", "committee", "roster"]
@@ -225,7 +224,7 @@ class Committee:
 
     def start(self, size: int, first: Any = None) -> tuple[CommitteeRule, Seats]:
         begun, K = [member.start(size, first) for member in self.members], len(self.members)
-        chances = type(self.loss) is Logistic
+        chances = self.loss.log_odds
         members = np.zeros((COST + 1, K))
         members[SHARES] = 1.0 / K
         seats = Seats(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rue._jit import foreign, parameter, require_parameter
-from rue.convexity import require_convex
+from rue.convexity import once, require_convex, require_set
 from rue.domains import Ball, Domain, Reals
 from rue.errors import SettingsError
 from rue.learners.average import Average, NoAverage
@@ -96,6 +96,7 @@ class Gradient:
             if not isinstance(given, wanted):
                 raise SettingsError(f"{self.name}: {kind} must be a rue.{wanted.__name__} or a spec, not {given!r}.")
             require_parameter(given)
+        require_set(self.domain)
         if foreign(self.step):
             require_step(self.step)
         if not 0.0 <= self.lambda_ < math.inf:
@@ -132,13 +133,13 @@ class Gradient:
         memory[SCALE] = 1.0
         room = max(size, 1) if self.domain.grows else size  # an empty array means that no average is kept
         r = np.zeros(room if self.averaging else 0)
-        ball, shrinks = type(self.domain) is Ball, self.lambda_ > 0.0
-        centre = self.domain.centre if ball else np.empty(0)
-        if (ball or type(self.domain) is Reals) and not (shrinks and centre.any()):
-            radius = self.domain.radius if ball else math.inf
+        ball, shrinks = self.domain.as_ball(size), self.lambda_ > 0.0
+        centre = np.empty(0) if ball is None or self.domain.grows else ball[0]
+        radius = math.inf if ball is None else ball[1]
+        if (ball is not None or self.domain.whole_space) and not (shrinks and centre.any()):
             return rule, Scaled(np.zeros(room), r, np.array(centre), memory, radius)
         w = (first or self.domain.start)(room)
-        if self.domain.kind == "coordinate" and "clip" in vars(type(self.domain)) and not shrinks:
+        if self.domain.kind == "coordinate" and not shrinks:
             return rule, Coordinate(w, r, memory)
         return rule, Dense(w, r, memory, np.zeros((self.domain.scratch_rows, size)))
 
@@ -155,7 +156,7 @@ def require_loss(loss: Any, name: str) -> None:
             f"{name}: {loss!r} is not convex: it can be measured, not learnt with; hinge and logistic loss bound it."
         )
     if foreign(loss):
-        require_convex(loss)
+        once(require_convex, loss)
 
 
 def _taken_apart(loss: Any) -> tuple[Any, float]:

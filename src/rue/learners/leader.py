@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue._jit import parameter, values
-from rue.domains import Ball, Box, Domain, L1Ball, Simplex
+from rue.convexity import require_set
+from rue.domains import Domain
 from rue.errors import DataError, SettingsError
 from rue.learners.base import Learner
+from rue.learners.gradient import require_loss
 from rue.learners.points import MEMORY, T
-from rue.losses import Linear, Square
 from rue.registry import make, register
 
 __all__ = ["FollowTheLeader", "Leader"]
@@ -109,13 +110,15 @@ class Leader:
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
             raise SettingsError(f"FollowTheLeader: domain must be a rue.Domain or a spec, not {self.domain!r}.")
-        if isinstance(self.loss, Linear):
-            if not isinstance(self.domain, Ball | Box | Simplex | L1Ball) or not self.domain.bounded:
+        require_loss(self.loss, "FollowTheLeader")
+        require_set(self.domain)
+        if self.loss.linear:
+            if not self.domain.declares("lowest") or not self.domain.bounded:
                 raise SettingsError(
                     "FollowTheLeader: linear losses have a leader in closed form on a ball, a bounded box, the simplex "
                     f"and the ℓ1 ball, not on {self.domain!r}."
                 )
-        elif not isinstance(self.loss, Square):
+        elif not self.loss.quadratic:
             raise SettingsError(
                 f"FollowTheLeader: {self.loss!r} has no leader in closed form; square loss in one coordinate and "
                 "linear loss have. OGD learns with any convex loss."
@@ -131,7 +134,7 @@ class Leader:
 
     def start(self, size: int, first: Any = None) -> tuple[Any, Followed]:
         self.domain.require(size)
-        linear = isinstance(self.loss, Linear)
+        linear = self.loss.linear
         if not linear and size != 1:
             counted = " (the intercept counts; intercept=False leaves it out)" if self.intercept else ""
             raise SettingsError(

@@ -49,7 +49,7 @@ from rue.learners.pool import (
     WORK,
     PoolPoint,
 )
-from rue.losses import Logistic, Regularised, Square
+from rue.losses import Regularised
 from rue.registry import make, register
 
 __all__ = ["Mixture", "Pooled"]
@@ -292,7 +292,7 @@ class Pooled(Pooling):
         members = aligned_zeros((RATES + 1, KINDS * self.rates))
         members[SHARES] = 1.0 / self.rates
         members[RATES] = np.concatenate([grid] * DIAGONAL + [matrix_grid] * MATRICES)
-        chances = isinstance(self.loss, Logistic)
+        chances = self.loss.log_odds
         memory = open_memory(POOL_MEMORY, chances)
         if classes:
             memory[UNIT], memory[LOW], memory[HIGH] = 1.0, -self.loss.reach, self.loss.reach
@@ -315,7 +315,7 @@ class Pooled(Pooling):
             given=np.zeros(1, dtype=np.int64),
             rates=(0,) * self.rates,
             way=ByChance(0) if chances else ByMean(0),
-            exact=isinstance(self.loss, Square),
+            exact=self.loss.quadratic,
         )
         if chances:
             return ChanceRule(self.loss), pool

@@ -241,8 +241,8 @@ class Softmax(Pooling):
     """How many members each kind has."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.loss, LogLoss):
-            raise SettingsError("SoftmaxMixture: the loss is the log loss.")
+        if type(self.loss) is not LogLoss:
+            raise SettingsError("SoftmaxMixture: the loss is the log loss, which cannot be subclassed.")
         self.require_rates()
 
     @property

@@ -19,10 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Box
 from rue.learners.adaptive import Diagonal
 from rue.learners.leader import Leader
-from rue.losses import Square
 from rue.regret.facts import Facts, reach
 from rue.regret.perceptron import mistake_bound, separation_bound
 from rue.regret.statement import ROUNDING, Assumption, Bound, at_most
@@ -103,7 +101,7 @@ def _fixed(facts: Facts) -> list[Bound]:
     ]
     asked = trace.algorithm.step
     if isinstance(asked, Horizon) and facts.bounded:
-        ball = isinstance(trace.domain, Ball)
+        ball = trace.domain.as_ball(trace.coordinates) is not None
         length = facts.D / (2.0 if ball else 1.0)
         name = "U" if ball else "D"
         rounds = Assumption.limit("T", asked.T, trace.T)
@@ -151,9 +149,10 @@ def _decreasing(facts: Facts, worst: bool) -> Bound:
 def _root(facts: Facts) -> list[Bound]:
     """B3 on a ball with η/√t, and B4 for square loss."""
     trace, step = facts.trace, facts.trace.step
-    if not isinstance(step, Sqrt | Derived) or not isinstance(trace.domain, Ball):
+    ball = trace.domain.as_ball(trace.coordinates)
+    if not isinstance(step, Sqrt | Derived) or ball is None:
         return []
-    U, T = trace.domain.radius, trace.T
+    U, T = float(ball[1]), trace.T
 
     def value(eta: float, G: float) -> float:
         return (2.0 * U**2 / eta + G**2 * eta) * math.sqrt(T)
@@ -172,7 +171,7 @@ def _root(facts: Facts) -> list[Bound]:
             **{"U": U, "η": eta, "G": G, "T": T, "a round": value(eta, G) / T if G and T else 0.0},
         )
     ]
-    if isinstance(trace.loss, Square) and not trace.domain.centre.any() and not trace.lambda_:
+    if trace.loss.quadratic and trace.domain.centred_radius is not None and not trace.lambda_:
         X = float(trace.norms.max(initial=0.0))
         weighted = facts.running(4.0 * U, 2)
         follows = isinstance(step, Derived)  # then G_t must hold with X so far
@@ -198,7 +197,7 @@ def _root(facts: Facts) -> list[Bound]:
 def _tuned_root(facts: Facts) -> list[Bound]:
     """B6 for the step of theory on a set that is no ball, D/(G√(2t))."""
     trace = facts.trace
-    if not isinstance(trace.algorithm.step, Theory) or isinstance(trace.domain, Ball):
+    if not isinstance(trace.algorithm.step, Theory) or trace.domain.as_ball(trace.coordinates) is not None:
         return []
     each, met = facts.gradients()
     G = float(each.max(initial=0.0))
@@ -329,11 +328,11 @@ def _diagonal(trace: Trace, regret: float | None) -> Bound:
     """A10's bound: B9 in each coordinate."""
     algorithm, facts = trace.algorithm, Facts(trace, regret, None)
     roots = np.sqrt(trace.coordinate_squares)
-    box = isinstance(trace.domain, Box) and trace.domain.bounded and not algorithm.scaled
-    sides = Assumption("D_j", "a bounded box", repr(trace.domain), box)
-    if not box:
+    ends = trace.domain.sides(roots.size) if trace.domain.bounded and not algorithm.scaled else None
+    sides = Assumption("D_j", "a bounded box", repr(trace.domain), ends is not None)
+    if ends is None:
         return facts.bound("A10", "data", math.inf, "R_T ≤ √2 Σ_j D_j √(Σ_t g_{t,j}²)", facts.fresh(), sides)
-    D = np.broadcast_to(trace.domain.upper - trace.domain.lower, roots.shape)
+    D = ends[1] - ends[0]
     if not algorithm.rate and not algorithm.beta:
         value, statement = math.sqrt(2.0) * float(D @ roots), "R_T ≤ √2 Σ_j D_j √(Σ_t g_{t,j}²)"
     else:
@@ -348,7 +347,7 @@ def _diagonal(trace: Trace, regret: float | None) -> Bound:
 def _leader(trace: Trace) -> list[Bound]:
     """B10."""
     facts = Facts(trace, None, None)
-    if not isinstance(trace.loss, Square):
+    if not trace.loss.quadratic:
         squares = Assumption("loss", "square", f"{trace.loss!r}, where the leader can pay about T (C4)", False)
         return [facts.bound("B10", "worst case", math.inf, "R_T ≤ B²(1 + ln T)", squares)]
     y, w1 = trace.labels, float(trace.start[0])

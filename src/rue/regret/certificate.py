@@ -11,7 +11,8 @@ import dataclasses
 import math
 from typing import Any
 
-from rue.domains import Ball, Domain
+from rue.convexity import require_set
+from rue.domains import Domain
 from rue.errors import SettingsError
 
 __all__ = ["Certificate", "require_domain"]
@@ -55,7 +56,7 @@ class Certificate:
     @property
     def radius(self) -> float | None:
         """The radius, when the set is a ball around 0."""
-        return self.domain.radius if isinstance(self.domain, Ball) and not self.domain.centre.any() else None
+        return self.domain.centred_radius
 
     def __str__(self) -> str:
         apart = f" ({self.left_out:,} examples without a prediction left out)" if self.left_out else ""
@@ -76,4 +77,5 @@ def require_domain(domain: Any) -> Domain:
     """Refuse what is no set to compare with."""
     if not isinstance(domain, Domain):
         raise SettingsError(f"the domain to compare with must be a rue.Domain or a spec, not {domain!r}.")
+    require_set(domain)
     return domain

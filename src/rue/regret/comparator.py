@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Domain, L1Ball, Simplex
+from rue.domains import Ball, Domain
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
-from rue.losses import Hinge, Linear, Logistic, Loss, Poisson, Regularised, SquaredHinge
+from rue.losses import Loss, Regularised
 from rue.registry import make
 from rue.regret.certificate import require_domain
 from rue.regret.descent import by_accelerated_gradients, by_subgradients
-from rue.regret.hindsight import Hindsight, read_stream, sides
+from rue.regret.hindsight import Hindsight, read_stream
 from rue.regret.solvers import Best, by_interior_points, by_newton, suits
 
 __all__ = ["Comparator", "best_in_hindsight", "hindsight_path"]
@@ -51,8 +51,8 @@ class Comparator:
         return self.value - self.at_least
 
     def __str__(self) -> str:
-        centred = isinstance(self.domain, Ball) and not self.domain.centre.any()
-        which = f"of norm ≤ {self.domain.radius:g}" if centred else f"in {self.domain!r}"  # type: ignore[attr-defined]
+        radius = self.domain.centred_radius
+        which = f"of norm ≤ {radius:g}" if radius is not None else f"in {self.domain!r}"
         end = f": {self.note}" if self.note else ""
         if self.at_least == -math.inf:
             return f"the best linear model {which} loses at most {self.value:,.6g} on this stream{end}."
@@ -156,7 +156,7 @@ class _Settings:
 def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start: Any) -> Comparator:
     problem = Hindsight(*stream, settings.loss, settings.lambda_, K, settings.intercept)
     K.require(problem.d)
-    if isinstance(K, Simplex) and problem.d == 0:
+    if K.simplex_total is not None and problem.d == 0:
         raise DataError("a simplex without coordinates has no points: give it features or an intercept.")
     best = Best(problem, settings.tolerance)
     best.offer(K.project(np.zeros(problem.d)))
@@ -181,7 +181,7 @@ def _search(problem: Hindsight, best: Best, start: Any) -> tuple[bool, str]:
     if problem.d == 0:  # the only point there is
         best.offer_bound(best.value)
         return True, ""
-    if isinstance(problem.loss, Linear):
+    if problem.loss.linear:
         return _linear(problem, best)
     if suits(problem):
         (by_newton if problem.terms is None else by_interior_points)(problem, best, start)
@@ -212,11 +212,11 @@ def _linear(problem: Hindsight, best: Best) -> tuple[bool, str]:
         lowest = -S / problem.ridge
         if np.isfinite(lowest).all():
             best.offer(K.project(lowest))
-    elif (ends := sides(K, problem.d)) is not None:
+    elif (ends := K.sides(problem.d)) is not None:
         corner = np.where(S > 0.0, ends[0], np.where(S < 0.0, ends[1], best.point))
         if np.isfinite(corner).all():
             best.offer(corner)
-    elif isinstance(K, Ball | Simplex | L1Ball):
+    elif K.declares("lowest"):
         corner = best.point.copy()
         if K.lowest(S, corner) and np.isfinite(corner).all():
             best.offer(K.project(corner))
@@ -230,7 +230,8 @@ def _linear(problem: Hindsight, best: Best) -> tuple[bool, str]:
 
 def _offer_scaled(problem: Hindsight, best: Best) -> None:
     """Where every margin is positive a multiple of the point has no hinge loss at all."""
-    if isinstance(problem.loss, Hinge | SquaredHinge) and problem.ridge == 0.0:
+    loss = problem.loss
+    if loss.task == "classify" and loss.value(1.0, 1.0) == loss.value(-1.0, -1.0) == 0.0 and problem.ridge == 0.0:
         margin = float(np.min(problem.y * problem.predict(best.point)))
         if margin > 0.0:
             larger = best.point * (1.0 + 1e-12) / margin
@@ -243,11 +244,10 @@ def _escapes(problem: Hindsight, best: Best) -> bool:
 
     It is a linear program, tried only where predictions have gone far.
     """
-    ends = sides(problem.domain, problem.d)
-    if not problem.unbounded or ends is None or not isinstance(problem.loss, Logistic | Poisson):
+    ends, logistic = problem.domain.sides(problem.d), problem.loss.log_odds
+    if not problem.unbounded or ends is None or not (logistic or problem.loss.log_mean):
         return False
     p = problem.predict(best.point)
-    logistic = isinstance(problem.loss, Logistic)
     sign = problem.y if logistic else -np.ones_like(problem.y)
     still = np.zeros(p.size, dtype=bool) if logistic else problem.y > 0.0
     if not (sign * p)[~still].max(initial=-math.inf) > 8.0:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue._jit import values
-from rue.domains import Ball, Domain, Reals
+from rue.domains import Domain
 from rue.errors import SettingsError
 
 __all__ = ["WIDEST", "Curvature", "open_curvature"]
@@ -86,10 +86,9 @@ class Curvature(NamedTuple):
             Q, b = Q / scales / scales[:, None], self.moment / scales
             if not (np.isfinite(Q).all() and np.isfinite(b).all() and math.isfinite(total)):
                 return 0.0
-            if isinstance(domain, Ball):
-                centre = domain.centre if domain.centre.size else np.zeros(b.size)
-                least = _on_ball(Q, b, total, gamma, centre, domain.radius)
-            elif isinstance(domain, Reals):
+            if (ball := domain.as_ball(b.size)) is not None:
+                least = _on_ball(Q, b, total, gamma, *ball)
+            elif domain.whole_space:
                 least = _on_reals(Q[np.ix_(used, used)], b[used], total, gamma)
             else:
                 least = _on_any(Q, b, total, gamma, domain)

@@ -17,21 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue._jit import kernel, values
-from rue.domains import Ball, Box, Domain, L1Ball, Simplex
+from rue.domains import Domain
 from rue.errors import DataError
-from rue.losses import (
-    Absolute,
-    EpsilonInsensitive,
-    Hinge,
-    Huber,
-    Logistic,
-    Loss,
-    PerceptronLoss,
-    Quantile,
-    Square,
-    SquaredHinge,
-)
+from rue.losses import Loss
 from rue.regret.comparator import best_in_hindsight
+from rue.regret.interior import has_barrier
 from rue.regret.ranges import largest_norm
 from rue.regret.witnesses import Pool
 
@@ -148,7 +138,7 @@ class Digest(NamedTuple):
 
     def at_least(self, loss: Loss, domain: Domain, by: Any, rounding: float) -> float:
         """A lower bound on the stream's loss at any point of a set in units of `by`; −∞ where there is none."""
-        if not self.totals[USED] or not isinstance(domain, Ball | Box | L1Ball | Simplex) or not domain.bounded:
+        if not self.totals[USED] or not domain.bounded or not has_barrier(domain, by.size):
             return -math.inf
         with np.errstate(all="ignore"):
             X, y, weights = self.means(by)
@@ -170,11 +160,7 @@ class Digest(NamedTuple):
 
 def condenses(loss: Loss) -> bool:
     """Whether the mean of examples never loses more than they do: margin losses label by label, residual losses."""
-    return type(loss) in (*_OF_MARGINS, *_OF_RESIDUALS)
-
-
-_OF_MARGINS = (Logistic, Hinge, SquaredHinge, PerceptronLoss)
-_OF_RESIDUALS = (Square, Absolute, Huber, Quantile, EpsilonInsensitive)
+    return loss.depends_on != ""
 
 
 def open_digest(radii: Any, scaled: bool, cells: int = CELLS) -> Digest:
@@ -308,7 +294,7 @@ def _gathered(loss: Loss, X: Any, y: Any, n: Any, points: Any, radii: Any, cells
     slopes = np.empty_like(p)
     _slopes(loss, p, y, slopes)
     groups = [np.arange(rows)]
-    if type(loss) in _OF_MARGINS:
+    if loss.depends_on == "margin":
         groups = [group for group in (np.flatnonzero(y > 0.0), np.flatnonzero(y <= 0.0)) if group.size]
     else:
         p = p - y[:, None]

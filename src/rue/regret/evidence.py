@@ -15,10 +15,10 @@ import numpy as np
 
 from rue import ledger as accounts
 from rue._jit import values
-from rue.domains import Ball, Domain, Reals
+from rue.domains import Domain
 from rue.errors import BadExample, SettingsError
 from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
-from rue.losses import Loss, Square
+from rue.losses import Loss
 from rue.regret.certificate import Certificate
 from rue.regret.curvature import Curvature, open_curvature
 from rue.regret.digest import Digest, condenses, open_digest
@@ -218,7 +218,7 @@ class Evidence:
         if B == 0.0:
             return float(domain.support(-S))
         free = float(S @ S) / (2.0 * B)
-        if isinstance(domain, Reals):
+        if domain.whole_space:
             return free
         if not np.isfinite(S / B).all():
             return min(free, float(domain.support(-S)))
@@ -231,8 +231,8 @@ class Evidence:
         """D3: the best lower bound that a witness, or a mixture of them and the learner, gives."""
         assert self.pool is not None
         pool, constants = self.pool, np.append(self.pool.constants(self._rounding), constant)
-        if isinstance(domain, Ball) and not domain.centre.any():
-            return best_mixture(constants, pool.inner(S, by), domain.radius)
+        if domain.centred_radius is not None:
+            return best_mixture(constants, pool.inner(S, by), domain.centred_radius)
         values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
         return max((value for value in values if math.isfinite(value)), default=-math.inf)
 
@@ -253,13 +253,15 @@ def open_evidence(
     """
     if units not in ("raw", "largest"):
         raise SettingsError(f"units must be 'raw' or 'largest', not {units!r}.")
-    if curvature and not isinstance(loss, Square):
-        raise SettingsError(f"curvature (D4) is kept for square loss, which is a quadratic; {loss!r} is not.")
+    if curvature and not loss.quadratic:
+        raise SettingsError(
+            f"curvature (D4) is kept for square loss, which is a quadratic; {loss!r} does not declare to be it."
+        )
     pool = None if witnesses is None else open_pool(witnesses, units == "largest", quick)
     largest = Largest(np.zeros(1)) if units == "largest" and pool is None else None
     digest = None
     if pool is not None and condenses(loss) and not quick:
         digest = open_digest(pool.radii, units == "largest")
-    unasked = quick and pool is not None and isinstance(loss, Square) and lambda_ == 0.0 and not curvature
+    unasked = quick and pool is not None and loss.quadratic and lambda_ == 0.0 and not curvature
     kept = open_curvature() if curvature or unasked else None
     return Evidence(loss, open_ledger(), largest, pool, kept, lambda_, digest=digest, unasked=unasked)

@@ -29,7 +29,7 @@ import numpy as np
 from rue._jit import kernel
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
-from rue.losses import Logistic, Loss, Square
+from rue.losses import Loss, Square
 from rue.registry import make
 from rue.streams import as_array, floats
 
@@ -131,8 +131,8 @@ def mix(
     made: Loss = make("loss", loss)
     require_loss(made, "mix")
     if method is None:
-        method = "probability" if type(made) is Logistic else "adahedge"
-        method = "substitution" if type(made) is Square and interval is not None else method
+        method = "probability" if made.log_odds else "adahedge"
+        method = "substitution" if made.quadratic and interval is not None else method
     if method not in METHODS:
         raise SettingsError(f"mix: method must be one of {', '.join(METHODS)}, not {method!r}.")
     P, labels, a, shares = _inputs(made, predictions, y, weights, share)
@@ -175,7 +175,7 @@ def _losses(loss: Loss, P: Any, y: Any) -> Any:
 def _base_rate(loss: Loss, method: str, interval: Any, P: Any, y: Any) -> float:
     """The rate at which mixing this way costs nothing more than ln K / rate."""
     if method == "probability":
-        if type(loss) is not Logistic:
+        if not loss.log_odds:
             raise SettingsError("mix: probabilities are mixed for logistic loss only; name another method.")
         return 1.0
     low, high = (math.nan, math.nan) if interval is None else map(float, interval)
@@ -186,7 +186,7 @@ def _base_rate(loss: Loss, method: str, interval: Any, P: Any, y: Any) -> float:
         what = "predictions" if len(inside) == 1 else "predictions and labels"
         raise DataError(f"mix: all {what} must lie in the interval [{low:g}, {high:g}]; widen it, or clip them to it.")
     rate = loss.exp_concave(low, high) if method == "average" else None
-    if method == "substitution" and type(loss) is Square:
+    if method == "substitution" and loss.quadratic:
         rate = loss.mixable(low, high)
     if not rate:
         raise SettingsError(

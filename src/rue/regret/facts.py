@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Box, L1Ball, Simplex
 from rue.regret.statement import ROUNDING, Assumption, Bound
 from rue.regret.trace import Trace
 from rue.steps import Derived, Horizon, Theory
@@ -83,7 +82,7 @@ class Facts:
             met.append(Assumption.limit("X", X, trace.norms.max(initial=0.0)))
             if trace.loss.lipschitz is None:
                 met.append(self.labels(X))
-                G = np.full(trace.T, 4.0 * trace.domain.radius * X**2)
+                G = np.full(trace.T, 4.0 * trace.domain.centred_radius * X**2)
             else:
                 G = np.full(trace.T, trace.loss.lipschitz * X)
         elif isinstance(trace.step, Derived):
@@ -109,7 +108,7 @@ class Facts:
 
     def labels(self, X: Any) -> Assumption:
         """|y_t| ≤ U·X, for square loss on the ball; X may grow with t."""
-        U, y = self.trace.domain.radius, np.abs(self.trace.labels)
+        U, y = self.trace.domain.centred_radius, np.abs(self.trace.labels)
         limit = np.broadcast_to(U * np.asarray(X, dtype=np.float64), y.shape)
         met = bool(np.all(y <= limit * (1.0 + ROUNDING)))
         if met or not np.ndim(X):
@@ -122,14 +121,14 @@ def reach(K: Any, w: Any) -> float:
     """sup over u in K of ‖u − w‖, or an upper bound of it."""
     if not K.bounded:
         return math.inf
-    if isinstance(K, Ball):
-        return float(np.linalg.norm(w - K.centre if K.centre.size else w)) + K.radius
-    if isinstance(K, Box):
-        return float(np.linalg.norm(np.maximum(K.upper - w, w - K.lower)))
+    if (ball := K.as_ball(w.size)) is not None:
+        return float(np.linalg.norm(w - ball[0])) + float(ball[1])
+    if (box := K.sides(w.size)) is not None:
+        return float(np.linalg.norm(np.maximum(box[1] - w, w - box[0])))
     square = float(w @ w)
-    if isinstance(K, Simplex):
-        return math.sqrt(max(0.0, square + K.total * (K.total - 2.0 * float(w.min()))))
-    if isinstance(K, L1Ball):
-        return math.sqrt(square + K.radius * (K.radius + 2.0 * float(np.abs(w).max(initial=0.0))))
+    if (total := K.simplex_total) is not None:
+        return math.sqrt(max(0.0, square + total * (total - 2.0 * float(w.min()))))
+    if (radius := K.l1_radius) is not None:
+        return math.sqrt(square + radius * (radius + 2.0 * float(np.abs(w).max(initial=0.0))))
     away = float(np.linalg.norm(w - K.project(w)))
     return away + float(K.diameter(w.size))

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from rue._jit import kernel
-from rue.domains import Ball, Box, Domain, L1Ball, Orthant, Reals, Simplex
+from rue.domains import Domain
 from rue.errors import BadExample, DataError
 from rue.ledger import keep_accounts, open_ledger
 from rue.losses import Loss
-from rue.regret.conjugates import conjugate, curvature, known, terms_of
+from rue.regret.conjugates import terms_of
 from rue.streams import Block, blocks
 
-__all__ = ["Hindsight", "read_stream", "sides"]
+__all__ = ["Hindsight", "read_stream"]
 
 _1 = np.uint64(1)
 _CHUNK = 16_384
@@ -58,7 +58,7 @@ class Hindsight:
         self.loss, self.domain = loss, domain
         self.ridge = lambda_ * float(weights.sum())
         self.d = int(X.shape[1]) + self.intercept
-        self.known = known(loss)
+        self.known = loss.declares("conjugate")
         self.unbounded = self.ridge == 0.0 and not domain.bounded
         self.terms = terms_of(loss, y, weights)
         self.norms = self._norms()
@@ -110,7 +110,7 @@ class Hindsight:
 
     def curvatures(self, p: Any) -> Any:
         """weight·ℓ'' at each prediction, for losses that have it."""
-        return self.weights * curvature(self.loss, p, self.y)
+        return self.weights * self.loss.second_derivative(p, self.y)
 
     def hessian(self, D: Any) -> Any:
         """Σ D_t x_t x_tᵀ + λΣweight·I."""
@@ -141,10 +141,10 @@ class Hindsight:
     def lower(self, g: Any, S: Any, u: Any) -> float:
         """−Σ(weight·ℓ)*(g_t) + inf over K of ⟨S, u⟩ + (λΣweight/2)‖u‖², S = Σ g_t x_t, less what rounding may do.
 
-        It holds for any g_t between the weighted ends of `slopes_between`; `u` only says how large the minimiser may be
-        where K has no bound.
+        It holds for any g_t between the weighted ends of `Loss.slope_range`; `u` only says how large the minimiser may
+        be where K has no bound.
         """
-        starred = self.weights * conjugate(self.loss, g / self.weights, self.y)
+        starred = self.weights * self.loss.conjugate(g / self.weights, self.y)
         return self.floor(-float(starred.sum()), float(np.abs(starred).sum()), g, S, u)
 
     def tangent(self, p: Any, g: Any, S: Any, u: Any) -> float:
@@ -168,7 +168,7 @@ class Hindsight:
 
     def sharpened(self, g: Any, u: Any) -> float:
         """The bound of `lower` on a bounded set, from sums without error but for each product's: for huge columns."""
-        starred = self.weights * conjugate(self.loss, g / self.weights, self.y)
+        starred = self.weights * self.loss.conjugate(g / self.weights, self.y)
         columns = self.X.tocsc() if self.sparse else self.X
         S = np.array([math.fsum(_products(columns, j, g)) for j in range(self.d - self.intercept)])
         if self.intercept:
@@ -186,11 +186,11 @@ class Hindsight:
             if not np.isfinite(target).all():
                 return -math.inf, 0.0
             nearest, residual = K.project_with_residual(target)
-            if residual == 0.0 and type(K) in _CLOSED:
+            if residual == 0.0 and K.exact_projection:
                 return float(S @ nearest + 0.5 * self.ridge * nearest @ nearest), float(np.linalg.norm(nearest))
             away = max(0.0, float(np.linalg.norm(nearest - target)) - 2.0 * residual - 1e-9)
             return 0.5 * self.ridge * (away * away - float(target @ target)), float(np.linalg.norm(target))
-        low_high = sides(K, self.d)
+        low_high = K.sides(self.d)
         if low_high is None:
             highest: float = K.support(-S)
             return -highest, self._reach(u)
@@ -208,22 +208,17 @@ class Hindsight:
 
     def loose(self, S: Any) -> Any:
         """The coordinates along which ⟨S, u⟩ falls for ever, of a box without sides there."""
-        low, high = sides(self.domain, self.d) or (np.zeros(self.d), np.zeros(self.d))
+        low, high = self.domain.sides(self.d) or (np.zeros(self.d), np.zeros(self.d))
         return (np.isposinf(high) & (S < 0.0)) | (np.isneginf(low) & (S > 0.0))
 
     def _reach(self, u: Any) -> float:
-        if isinstance(self.domain, Ball):
-            centre = float(np.linalg.norm(self.domain.centre)) if self.domain.centre.size else 0.0
-            return centre + self.domain.radius
-        if isinstance(self.domain, L1Ball):
-            return self.domain.radius
-        if isinstance(self.domain, Simplex):
-            return self.domain.total
+        K = self.domain
+        if (ball := K.as_ball(self.d)) is not None:
+            return float(np.linalg.norm(ball[0])) + ball[1]
+        if (total := K.l1_radius or K.simplex_total) is not None:
+            return total
         size = float(np.linalg.norm(u))
         return size + (self.domain.diameter(self.d) if self.domain.bounded else 1.0 + size)
-
-
-_CLOSED = (Reals, Ball, Box, Orthant, Simplex, L1Ball)
 
 
 def _products(columns: Any, j: int, g: Any) -> Any:
@@ -231,17 +226,6 @@ def _products(columns: Any, j: int, g: Any) -> Any:
         return columns[:, j] * g
     part = slice(columns.indptr[j], columns.indptr[j + 1])
     return columns.data[part] * g[columns.indices[part]]
-
-
-def sides(domain: Domain, d: int) -> tuple[Any, Any] | None:
-    """The lower and the upper ends of a set that is a box, bounded or not; None for other sets."""
-    if type(domain) is Reals:
-        return np.full(d, -np.inf), np.full(d, np.inf)
-    if type(domain) is Orthant:
-        return np.zeros(d), np.full(d, np.inf)
-    if type(domain) is Box:
-        return np.broadcast_to(domain.lower, d).copy(), np.broadcast_to(domain.upper, d).copy()
-    return None
 
 
 def read_stream(X: Any, y: Any, weights: Any, loss: Loss, intercept: bool) -> tuple[Any, Any, Any]:

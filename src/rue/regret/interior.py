@@ -14,11 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rue.domains import Ball, Domain, L1Ball, Simplex
+from rue.domains import Domain
 from rue.regret.conjugates import Terms
-from rue.regret.hindsight import sides
 
-__all__ = ["Objective", "Path", "factored"]
+__all__ = ["Objective", "Path", "factored", "has_barrier"]
 
 
 class Objective(Protocol):
@@ -89,6 +88,12 @@ class _Whole:
         return H.copy()
 
 
+def has_barrier(domain: Domain, d: int) -> bool:
+    """Whether a set is a box, a ball, a simplex or an ℓ1 ball, for which `Path` has barriers."""
+    known = domain.sides(d), domain.as_ball(d), domain.simplex_total, domain.l1_radius
+    return any(shape is not None for shape in known)
+
+
 class Path:
     """One run towards the minimum: the point u with its slacks and multipliers, and the system linearised there."""
 
@@ -96,22 +101,23 @@ class Path:
         self.objective, self.terms, d = objective, objective.terms, objective.d
         self.view: Any = _Whole(d)
         self.total: float | None = None
-        if isinstance(domain, L1Ball):
-            self.view, self.total = _Split(d, domain.radius), domain.radius
-        elif isinstance(domain, Simplex):
-            self.total = domain.total
+        if domain.l1_radius is not None:
+            self.view, self.total = _Split(d, domain.l1_radius), domain.l1_radius
+        elif domain.simplex_total is not None:
+            self.total = domain.simplex_total
+        ball, box = domain.as_ball(d), domain.sides(d)
         d = self.view.d
-        low, high = sides(domain, d) or (np.full(d, -np.inf), np.full(d, np.inf))
+        low, high = box or (np.full(d, -np.inf), np.full(d, np.inf))
         if self.total is not None:
             low = np.zeros(d)
-        if sides(domain, d) is not None:  # what nothing depends on stays, and does not drift away
+        if box is not None:  # what nothing depends on stays, and does not drift away
             kept = np.clip(0.0, low, high)
             low, high = np.where(objective.unused, kept, low), np.where(objective.unused, kept, high)
         self.fixed = low == high
         self.below, self.above = np.isfinite(low) & ~self.fixed, np.isfinite(high) & ~self.fixed
         self.low, self.high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
-        self.radius = domain.radius if isinstance(domain, Ball) else None
-        self.centre = domain.centre if isinstance(domain, Ball) and domain.centre.size else np.zeros(d)
+        self.centre: Any = np.zeros(d) if ball is None else ball[0]
+        self.radius: float | None = None if ball is None else ball[1]
         self.u, self.eta = self._inside(None if start is None else self.view.part(start)), 0.0
         self._open()
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from rue._jit import foreign
-from rue.domains import Ball, Box, Domain, Intersection, L1Ball, Simplex
+from rue.domains import Domain
 from rue.errors import SettingsError
-from rue.losses import Loss, ZeroOne
+from rue.losses import Loss
 from rue.registry import make
 
 __all__ = ["largest_norm", "loss_range"]
@@ -33,8 +33,8 @@ def loss_range(
         raise SettingsError(f"loss_range: give a loss and a domain, or specs of them, not {loss!r} and {domain!r}.")
     if not 0.0 <= X < math.inf:
         raise SettingsError(f"loss_range: X, the largest norm of the features, must be a finite number ≥ 0, not {X!r}.")
-    if isinstance(made, ZeroOne):
-        return 1.0
+    if made.highest is not None:
+        return float(made.highest)
     if not made.nonnegative or not made.convex:
         raise SettingsError(
             f"loss_range: {type(made).__name__} is not a convex loss that is never negative: subtract the least value "
@@ -61,19 +61,17 @@ def _label_range(loss: Loss, low: float | None, high: float | None) -> tuple[flo
 
 def largest_norm(domain: Domain, d: int | None) -> float:
     """max ‖w‖ over the domain, or an upper bound of it."""
-    if isinstance(domain, Ball):
-        return domain.radius + float(np.linalg.norm(domain.centre))
-    if isinstance(domain, L1Ball):
-        return domain.radius
-    if isinstance(domain, Simplex):
-        return domain.total
-    if isinstance(domain, Intersection):
-        return min(largest_norm(member, d) for member in domain.members)
+    size = domain.dimension or d
+    if (ball := domain.as_ball(size or 0)) is not None:
+        return ball[1] + float(np.linalg.norm(ball[0]))
+    if (total := domain.l1_radius or domain.simplex_total) is not None:
+        return total
+    if len(domain.parts) > 1:
+        return min(largest_norm(part, size) for part in domain.parts)
     if not domain.bounded:
         return math.inf
-    size = domain.dimension or d
     if size is None:
         raise SettingsError(f"loss_range: {domain!r} needs d=…, the number of coordinates with the intercept's.")
-    if isinstance(domain, Box):
-        return float(np.linalg.norm(np.broadcast_to(np.maximum(abs(domain.lower), abs(domain.upper)), (size,))))
+    if (box := domain.sides(size)) is not None:
+        return float(np.linalg.norm(np.maximum(abs(box[0]), abs(box[1]))))
     return float(np.linalg.norm(domain.start(size))) + domain.diameter(size)

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Domain, L1Ball, Reals, Simplex
-from rue.losses import Linear
-from rue.regret.conjugates import slopes_between
-from rue.regret.hindsight import Hindsight, sides
-from rue.regret.interior import Path, factored
+from rue.domains import Domain, Reals
+from rue.regret.hindsight import Hindsight
+from rue.regret.interior import Path, factored, has_barrier
 
 __all__ = ["Best", "by_interior_points", "by_newton", "suits"]
 
@@ -31,7 +29,7 @@ class Best:
         self.at_least = 0.0 if problem.loss.nonnegative else -math.inf
         self.first, self.allowed = abs(self.value), 0.0
         self.dual: tuple[Any, Any] | None = None
-        if problem.known and not isinstance(problem.loss, Linear):  # slopes of 0: each row's own least loss
+        if problem.known and not problem.loss.linear:  # slopes of 0: each row's own least loss
             none = np.zeros(problem.y.size)
             self.offer_dual(none, np.zeros(problem.d), self.point)
 
@@ -78,9 +76,9 @@ class Best:
 
 def suits(problem: Hindsight) -> bool:
     """Whether d×d systems can be made for this domain, this loss and this many columns."""
-    width = 2 * problem.d + 1 if type(problem.domain) is L1Ball else problem.d
-    shapes = type(problem.domain) in (Ball, Simplex, L1Ball) or sides(problem.domain, problem.d) is not None
-    return problem.known and shapes and width <= _WIDEST
+    width = 2 * problem.d + 1 if problem.domain.l1_radius is not None else problem.d
+    derivable = problem.terms is not None or problem.loss.declares("second_derivative")
+    return problem.known and derivable and has_barrier(problem.domain, problem.d) and width <= _WIDEST
 
 
 def by_interior_points(problem: Hindsight, best: Best, start: Any = None, rounds: int = 100) -> None:
@@ -105,7 +103,7 @@ def _correct(problem: Hindsight, best: Best, g: Any, D: Any, H: Any, u: Any) -> 
 
     Slopes near an end of their range move little (D is small there); if that does not do, they are put on it.
     """
-    low, high = (end * problem.weights for end in slopes_between(problem.loss, problem.y))
+    low, high = (end * problem.weights for end in problem.loss.slope_range(problem.y))
     g = np.clip(g, low, high)
     size = problem.weights * float(np.max(np.abs(g) / problem.weights))
     for near in (0.0, 1e-8, 1e-5) if problem.unbounded else (0.0,):

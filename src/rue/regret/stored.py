@@ -10,7 +10,6 @@ import numpy as np
 from rue.domains import Domain
 from rue.errors import DataError
 from rue.learners import Learner
-from rue.losses import Square
 from rue.regret.comparator import Comparator, best_in_hindsight
 from rue.regret.facts import reach
 from rue.streams import Block, Labels, blocks
@@ -97,7 +96,7 @@ class Stored:
         U, norms, g = reach(K, np.zeros(u.size)), self.norms, np.abs(self.slopes)
         if not math.isfinite(U):
             U = max(float(np.linalg.norm(u)), float(np.max(g / self.weights * norms)) / lambda_ if lambda_ else 0.0)
-        labels = self.y**2 if isinstance(self.loss, Square) else np.abs(self.y)
+        labels = self.y**2 if self.loss.quadratic else np.abs(self.y)
         sizes = self.weights * (np.abs(self.losses) + np.abs(self.losses_of(u)) + labels + lambda_ * U * U)
         sizes += g * (np.abs(self.predictions) + norms * U)
         return float((self.y.size + 10) * 4e-16 * sizes.sum())

@@ -9,14 +9,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rue._jit import kernel, values
-from rue.domains import Reals
 from rue.errors import BadExample, DataError
 from rue.learners import Learner
 from rue.learners.adaptive import SUM, Diagonal
 from rue.learners.gradient import Gradient
 from rue.learners.leader import Leader
 from rue.learners.points import GRADIENTS, LARGEST, MASS, T
-from rue.losses import PerceptronLoss, Square
 from rue.regret.perceptron import stacked
 from rue.steps import Fixed, Seen
 from rue.streams import Block, Labels, blocks
@@ -159,7 +157,7 @@ class Trace:
         if not math.isfinite(U):
             U = float(np.max(data * self.norms, initial=0.0)) / self.lambda_ if self.lambda_ else 0.0
         sizes = 2.0 * np.abs(self.losses) + data * (np.abs(self.predictions) + self.norms * U)
-        sizes += self.labels**2 if isinstance(self.loss, Square) else np.abs(self.labels)
+        sizes += self.labels**2 if self.loss.quadratic else np.abs(self.labels)
         if self.lambda_:
             sizes += self.lambda_ * (self.point_squares + U * U)
         return float((self.T + 10) * 4e-16 * np.sum(self.alphas * sizes))
@@ -176,7 +174,7 @@ def trace(source: Learner | _Run, X: Any, y: Any = None, weights: Any = None) ->
     run = None if isinstance(source, Learner) else source
     learner = source.copy() if isinstance(source, Learner) else _fresh(source)
     labels = None if run is None else run.labels
-    squares = isinstance(learner.algorithm, Leader) and isinstance(learner.loss, Square)
+    squares = isinstance(learner.algorithm, Leader) and learner.loss.quadratic
     keeps = squares or is_perceptron(learner.algorithm)
     start, before = np.empty(0), learner.t
     sums = np.zeros(0)
@@ -291,8 +289,8 @@ def _padded(array: Any, size: int) -> Any:
 def is_perceptron(algorithm: Any) -> bool:
     """Whether it is A1, under whatever name."""
     return isinstance(algorithm, Gradient) and (
-        isinstance(algorithm.loss, PerceptronLoss)
-        and isinstance(algorithm.domain, Reals)
+        algorithm.loss.rosenblatt
+        and algorithm.domain.whole_space
         and isinstance(algorithm.step, Fixed)
         and algorithm.lambda_ == 0.0
     )

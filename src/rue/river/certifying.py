@@ -13,7 +13,6 @@ from river import base, compose, stream
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
-from rue.losses import Logistic
 from rue.registry import make
 from rue.regret.certificate import Certificate, require_domain
 from rue.regret.evidence import Evidence, open_evidence
@@ -92,7 +91,7 @@ def certify(
     evidence = open_evidence(made, units=units, witnesses=witnesses, curvature=curvature)
     unseen = {name for name in (moment, delay) if isinstance(name, str)}
     book = _Book(evidence, bool(intercept), classes, unseen)
-    predict = model.predict_proba_one if isinstance(made, Logistic) else model.predict_one
+    predict = model.predict_proba_one if made.log_odds else model.predict_one
     takes = inspect.signature(model.learn_one).parameters.values()
     weighs = any(known.name == "w" or known.kind is known.VAR_KEYWORD for known in takes)
     waiting: dict[int, Any] = {}

@@ -14,7 +14,6 @@ from rue.errors import BadExample, DataError, SettingsError
 from rue.explaining import explain
 from rue.learners import ClassLearner, Learner, Mixture, SoftmaxMixture
 from rue.ledger import Silent
-from rue.losses import Poisson
 from rue.model_file import Model, history_entry
 from rue.streams import Block, Labels
 
@@ -111,7 +110,7 @@ class RueRegressor(_Named, base.MiniBatchRegressor):
     def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
         self.loss, self.budget, self.intercept = loss, budget, intercept
         self._learner = Mixture(loss, budget=budget, intercept=intercept)
-        self._counts = isinstance(self._learner.loss, Poisson)
+        self._counts = self._learner.loss.log_mean
         if self._learner.loss.task != "regress":
             raise SettingsError(f"RueRegressor: {self._learner.loss!r} is for classes, not for numbers.")
 

@@ -16,7 +16,7 @@ from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import ClassLearner, Learner
 from rue.learners.points import owned
 from rue.learning import certificate_of
-from rue.losses import Logistic, Poisson, Regularised
+from rue.losses import Regularised
 from rue.model_file import Model, history_entry
 from rue.passes import NO_CERTIFICATE
 from rue.registry import make
@@ -170,7 +170,7 @@ class Regressor(RegressorMixin, Online):
     def predict(self, X: Any) -> Any:
         """Predictions for rows; for Poisson loss the mean e^p."""
         p = self._predictions(X)
-        return np.exp(np.minimum(p, 700.0)) if isinstance(self.learner_.loss, Poisson) else p
+        return np.exp(np.minimum(p, 700.0)) if self.learner_.loss.log_mean else p
 
     @property
     def coef_(self) -> Any:
@@ -189,7 +189,7 @@ def gives_chances(model: Any) -> bool:
         loss = make("loss", model.loss)
     except SettingsError:
         return False
-    return isinstance(loss.loss if isinstance(loss, Regularised) else loss, Logistic)
+    return bool((loss.loss if isinstance(loss, Regularised) else loss).log_odds)
 
 
 class Classifier(ClassifierMixin, Online):

@@ -140,8 +140,7 @@ def _read_as(found: Model, p: Any, reading: str) -> list[Any]:
     if reading == "label":
         words = plain(labels.negative), plain(labels.positive)
         return [words[int(value > 0.0)] for value in p]
-    from rue.losses import Logistic
 
-    if not isinstance(found.learner.loss, Logistic):
+    if not found.learner.loss.log_odds:
         raise SettingsError(f"--as probability needs logistic loss: this model was learnt with {found.learner.loss!r}.")
     return list(map(float, 1.0 / (1.0 + np.exp(-np.clip(p, -700.0, 700.0)))))
