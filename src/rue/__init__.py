@@ -1,5 +1,6 @@
 """rue: online learning that needs no learning rate and carries a proof of how well it did."""
 
+import rue._interrupts as _interrupts  # noqa: F401  # first, for Ctrl-C during the imports below
 from rue import checks
 from rue._jit import Vector, parameter
 from rue.audit import Audit, audit

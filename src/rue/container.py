@@ -1,23 +1,20 @@
 """One file of arrays and JSON: safetensors with a digest, written whole or not at all, read without trust.
 
-What is written goes to a temporary name beside the file, to the disk, and then takes the file's name. What is read is
-looked at before it is believed: sizes before memory is taken, and a digest of everything before any of it is used.
+What is read is looked at before it is believed: sizes before memory is taken, and a digest of everything before any of
+it is used.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rue.errors import DataError, SettingsError
+from rue.outputs import write_file
 from rue.settings import read_json, write_json
 from rue.version import __version__
 
@@ -36,10 +33,7 @@ _DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "U8": np.uint8
 
 
 def write_container(path: str | os.PathLike[str], head: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Write JSON and arrays; the file that was there stays if anything goes wrong.
-
-    A symbolic link stays one: the file it leads to is replaced. Permissions are those of the file replaced.
-    """
+    """Write JSON and arrays as `rue.outputs` writes every file: whole, or what was there stays."""
     from safetensors.numpy import save
 
     text = write_json(head)
@@ -48,62 +42,7 @@ def write_container(path: str | os.PathLike[str], head: dict[str, Any], arrays: 
     content = save(arrays, {"rue": text})
     if int.from_bytes(content[:8], "little") > LONGEST:
         raise SettingsError(f"the settings and the history take {len(text):,} bytes: more than a model file can hold.")
-    given, path = Path(path), Path(os.path.realpath(path))
-    try:
-        _replace(path, content)
-    except OSError as error:
-        raise DataError(f"{given} cannot be written: {_why(error, path.parent)}.") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    if path.exists() and not path.is_file():
-        raise OSError(0, "it exists and is not a file")
-    temporary = path.with_name(f".{path.name}.writing")
-    with _locked(temporary) as handle:
-        try:
-            if path.exists():
-                os.fchmod(handle, stat.S_IMODE(path.stat().st_mode))
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
-            os.fsync(handle)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-@contextlib.contextmanager
-def _locked(temporary: Path) -> Iterator[int]:
-    """The temporary file, empty and ours: what a killed process left is used again, another writer is waited for."""
-    while True:
-        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if _named(handle, temporary):  # unless it took its own name while we waited
-                os.ftruncate(handle, 0)
-                yield handle
-                return
-        finally:
-            os.close(handle)
-
-
-def _named(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _why(error: OSError, folder: Path) -> str:
-    if isinstance(error, FileNotFoundError) and not folder.is_dir():
-        return f"there is no folder {folder}"
-    return (error.strerror or str(error)).lower()
+    write_file(path, content)
 
 
 def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:

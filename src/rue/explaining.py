@@ -8,6 +8,7 @@ weights, so what its weights say is near what it predicts, and `Explanation.rest
 from __future__ import annotations
 
 import dataclasses
+import io
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from rue.learners import ClassLearner, Learner
 from rue.learners.intake import dense_row, sparse_row
 from rue.learning import Run
 from rue.model_file import Model, load_model
+from rue.outputs import write_file
 from rue.streams import Block, read_like
 from rue.streams.base import is_readable
 from rue.streams.labels import plain
@@ -82,17 +84,12 @@ class Weights:
         import pyarrow.csv
         import pyarrow.parquet
 
-        to = Path(path)
+        suffix, content = Path(path).suffix.lower(), io.BytesIO()
         writers = {".csv": pyarrow.csv.write_csv, ".parquet": pyarrow.parquet.write_table}
-        if to.suffix.lower() not in writers:
-            raise SettingsError(f"{to}: weights are written as .csv or .parquet.")
-        part = to.with_name(f"{to.name}.part")
-        try:
-            writers[to.suffix.lower()](self.table(), part)
-            os.replace(part, to)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            raise DataError(f"{to} cannot be written: {error.strerror or error}.") from error
+        if suffix not in writers:
+            raise SettingsError(f"{path}: weights are written as .csv or .parquet.")
+        writers[suffix](self.table(), content)
+        write_file(path, content.getvalue())
 
     def __str__(self) -> str:
         return "\n".join(f"{weight:>12.6g}  {' for '.join(map(str, name))}" for *name, weight in self.largest(20))

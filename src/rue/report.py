@@ -5,17 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rue import ledger as accounts
 from rue.audit import Audit
-from rue.errors import DataError
 from rue.explaining import features_in_use
 from rue.learners.standing import Standing, standing
 from rue.learning import certificate_of
+from rue.outputs import write_file
 from rue.passes import NO_CERTIFICATE, Pass
 from rue.regret.certificate import Certificate
 from rue.regret.statement import Bound
@@ -182,15 +181,10 @@ def _plain(value: Any) -> Any:
 
 
 def write_report(said: dict[str, Any], path: str | None) -> None:
-    """The JSON, whole or not at all."""
+    """The JSON, whole or not at all; half a surrogate pair, which UTF-8 cannot encode, becomes its JSON escape."""
     if path is not None:
-        part = Path(path + ".part")
-        try:
-            part.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            part.replace(path)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            raise DataError(f"{path} cannot be written: {error.strerror}.") from error
+        text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+        write_file(path, text.encode("utf-8", "backslashreplace"))
 
 
 def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:

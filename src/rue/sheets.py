@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rue.errors import SettingsError
+from rue.outputs import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -259,5 +260,7 @@ def save(figure: Figure, path: Any) -> None:
 
     target = saveable(path)
     kind = target.suffix.lower()
+    content = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "rue", "svg.fonttype": "path", "path.simplify": True}):
-        figure.savefig(target, metadata=FORMATS[kind], dpi=200)
+        figure.savefig(content, format=kind[1:], metadata=FORMATS[kind], dpi=200)
+    write_file(target, content.getvalue())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Annotated, Any
 
 import typer
 
+from rue.cli.interrupts import ignore_at_exit
 from rue.cli.memory import keep_freed
+from rue.cli.standard import flush, open_closed
 from rue.errors import RueError, SettingsError
 from rue.version import __version__
 
@@ -44,35 +47,46 @@ def _root(
 
 def main() -> None:
     """Run a command; 0 done, 1 the data or the run failed, 2 wrong usage, 130 stopped by Ctrl-C after saving."""
+    open_closed()
+    keep_freed()
+    code = _run()
+    wrong = flush()
+    if wrong is not None and not isinstance(wrong, BrokenPipeError):
+        code = _complain(f"standard output cannot be written: {(wrong.strerror or str(wrong)).lower()}.", code or 1)
+    ignore_at_exit()
+    sys.exit(code if wrong is None else code or 1)
+
+
+def _run() -> int:
+    """Run the command that was asked for; its exit code."""
     from rue.cli.commands import register
 
-    keep_freed()
     register(*sys.argv[1:2])
     try:
         code = app(standalone_mode=False)
-    except typer.Abort:
-        code = 130
+    except (typer.Abort, KeyboardInterrupt):
+        return 130
     except _USAGE as error:
         error.show()
-        code = error.exit_code
+        return int(error.exit_code)
     except SettingsError as error:
-        code = _complain(error, 2)
+        return _complain(error, 2)
     except RueError as error:
-        code = _complain(error, 1)
+        return _complain(error, 1)
     except BrokenPipeError:
-        sys.stderr.close()
-        code = 1
+        return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        code = _complain(f"{where}{error.strerror or error}.", 1)
+        return _complain(f"{where}{error.strerror or error}.", 1)
     except Exception as error:
         if os.environ.get("RUE_DEBUG"):
             raise
         said = f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip(".")
-        code = _complain(f"this should not happen ({said}): please report it, with what RUE_DEBUG=1 shows.", 1)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _complain(f"this should not happen ({said}): please report it, with what RUE_DEBUG=1 shows.", 1)
+    return code if isinstance(code, int) else 0
 
 
 def _complain(error: object, code: int) -> int:
-    print(f"rue: {error}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(f"rue: {error}", file=sys.stderr)
     return code

@@ -35,7 +35,7 @@ class Progress:
             return
         if self.live:
             if (now := time.monotonic()) >= self.due:
-                print(f"\r\x1b[K{cut(self._now(going, share), self.to)}", end="", file=self.to, flush=True)
+                self._print(f"\r\x1b[K{cut(self._now(going, share), self.to)}", end="")
                 after = time.monotonic()
                 self.due = after + max(0.1, 50.0 * (after - now))  # a certificate may take a while
         elif going.examples >= self.next:
@@ -46,7 +46,7 @@ class Progress:
     def tell(self, sentences: list[str]) -> None:
         """Say what has not been said yet."""
         for sentence in () if self.quiet else sentences[self.told :]:
-            print(f"note: {sentence}", file=self.to, flush=True)
+            self._print(f"note: {sentence}")
         self.told = len(sentences)
 
     def done(self, going: Pass) -> None:
@@ -54,9 +54,15 @@ class Progress:
         if self.quiet or going.sums is None:
             return
         if self.live:
-            print("\r\x1b[K", end="", file=self.to, flush=True)
+            self._print("\r\x1b[K", end="")
         else:
             self._row(going)
+
+    def _print(self, text: str, end: str = "\n") -> None:
+        try:
+            print(text, end=end, file=self.to, flush=True)
+        except OSError:  # nobody reads it any more, which is no reason to stop learning
+            self.quiet = True
 
     def _row(self, going: Pass) -> None:
         sums = going.sums
@@ -66,15 +72,13 @@ class Progress:
         since = (loss - self.before[0]) / (mass - self.before[1]) if mass > self.before[1] else float("nan")
         self.before = loss, mass
         if not self.headed:
-            print(_HEAD, file=self.to)
+            self._print(_HEAD)
             self.headed = True
         certificate = certified(going, self.radius)
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
         seconds = time.monotonic() - self.started
         risk = loss / mass if mass else float("nan")
-        print(
-            f"{going.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}", file=self.to, flush=True
-        )
+        self._print(f"{going.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}")
 
     def _now(self, going: Pass, share: float | None) -> str:
         sums = going.sums

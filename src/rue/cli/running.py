@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rue.cli.progress import Progress
 from rue.errors import DataError, SettingsError
 from rue.model_file import Model, save_model
+from rue.outputs import Output
 from rue.passes import Pass
 from rue.streams import Block
 from rue.streams.data import Data
 from rue.streams.files import Place, Read, Spot
 
-__all__ = ["INTERRUPTED", "START", "Every", "Interruptible", "Predictions", "Running", "require_writable"]
+__all__ = ["INTERRUPTED", "START", "Every", "Predictions", "Running", "csv_row"]
 
 
 INTERRUPTED = "interrupted"
@@ -51,94 +48,59 @@ class Every:
         return found
 
 
-def require_writable(*paths: str | None) -> None:
-    """What cannot be written is told before hours of learning, not after."""
-    for path in map(Path, filter(None, paths)):
-        folder = path.absolute().parent
-        if not folder.is_dir():
-            raise DataError(f"{path} cannot be written: there is no folder {path.parent}.")
-        if path.is_dir():
-            raise DataError(f"{path} cannot be written: it is a folder.")
-        if not os.access(folder, os.W_OK):
-            raise DataError(f"{path} cannot be written: nothing may be written in {folder}.")
-
-
 class Predictions:
-    """The CSV of predictions: written to OUT.part, and renamed when all is done."""
+    """The CSV of predictions, which takes its name when all is done; `resumed` as in `Output`."""
 
-    def __init__(self, path: str, keep: int | None = None, columns: str = "prediction") -> None:
-        self.path, self.part = Path(path), Path(path + ".part")
-        self.broken = False
-        """Whether writing failed."""
-        try:
-            if keep is None:
-                self.file = open(self.part, "w", encoding="utf-8")  # noqa: SIM115
-                self.file.write(f"{columns}\n")
-            else:
-                if not self.part.exists() and self.path.exists():  # killed between the last step and the end
-                    os.replace(self.path, self.part)
-                if not self.part.exists() or self.part.stat().st_size < keep:
-                    raise DataError(f"{self.part} is not what the checkpoint left: it must hold {keep:,} bytes.")
-                os.truncate(self.part, keep)
-                self.file = open(self.part, "a", encoding="utf-8")  # noqa: SIM115
-        except OSError as error:
-            raise DataError(f"{self.part} cannot be written: {error.strerror}.") from None
+    def __init__(
+        self, path: str, resumed: tuple[str | None, int] | None = None, columns: Iterable[Any] = ("prediction",)
+    ) -> None:
+        self.output = Output(path, resumed)
+        if resumed is None or self.output.temporary is None:
+            try:
+                self.write_lines([csv_row(columns)])
+            except BaseException:
+                self.output.abandon()
+                raise
 
     def write(self, predictions: Any) -> None:
         if predictions.size:
             self.write_lines(map(repr, predictions.tolist()))
 
     def write_lines(self, lines: Iterable[str]) -> None:
-        with self._told():
-            self.file.write("\n".join(lines) + "\n")
+        self.output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
 
-    def length(self) -> int:
-        """How many bytes are safely on disk."""
-        if self.broken:
-            return 0
-        with self._told():
-            self.file.flush()
-            os.fsync(self.file.fileno())
-            return self.part.stat().st_size
+    @property
+    def broken(self) -> bool:
+        """Whether writing failed."""
+        return self.output.failed
 
-    def flush(self) -> None:
-        self.length()
+    def place(self) -> dict[str, Any]:
+        """What a checkpoint records: the bytes that are safely on the disk, and the temporary file's name."""
+        length = None if self.broken else self.output.length()
+        temporary = self.output.temporary
+        return {
+            "predictions": length,
+            "predictions_file": None if temporary is None or length is None else temporary.name,
+        }
 
     def finish(self) -> None:
-        self.length()
-        self.file.close()
-        os.replace(self.part, self.path)
+        self.output.finish()
 
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """A full disk is an error of the data: what was asked for beside it is still saved."""
-        try:
-            yield
-        except OSError as error:
-            self.broken = True
-            with contextlib.suppress(OSError):
-                self.file.close()
-            raise DataError(f"{self.part} cannot be written: {error.strerror}.") from error
+    def abandon(self) -> None:
+        self.output.abandon()
 
 
-class Interruptible:
-    """While it lasts, Ctrl-C (and SIGTERM) asks to stop after the current block, even if it was ignored before."""
+def csv_row(fields: Iterable[Any]) -> str:
+    """A line of CSV (RFC 4180): a field with a comma, a quote or a line end in it is quoted, and so is an empty one.
 
-    def __init__(self, stop: threading.Event) -> None:
-        self.stop, self.signals = stop, (signal.SIGINT, signal.SIGTERM)
-        self.by: int | None = None
-
-    def __enter__(self) -> Interruptible:
-        self.before = [signal.signal(number, self._asked) for number in self.signals]
-        return self
-
-    def _asked(self, number: int, frame: Any) -> None:
-        self.by = number
-        self.stop.set()
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in zip(self.signals, self.before, strict=True):
-            signal.signal(number, handler)
+    >>> print(csv_row(["plain", "a, b", 'say "x" twice', ""]))
+    plain,"a, b","say ""x"" twice",""
+    """
+    quoted = (
+        '"' + text.replace('"', '""') + '"' if not text or set(text) & set(',"\r\n') else text
+        for text in map(str, fields)
+    )
+    return ",".join(quoted)
 
 
 @dataclasses.dataclass
@@ -162,24 +124,22 @@ class Running:
     record: Callable[[Block, Any], None] = lambda block, made: None
     """Given each block as it was learnt, and its predictions."""
 
-    def run(self) -> str:
+    def run(self, stop: threading.Event) -> str:
         """Learn everything; "" if all was learnt, else why not: INTERRUPTED, or a sentence about the data."""
-        stop = threading.Event()
         self.saved = time.monotonic()
         self.kept = self.going.examples
         why = ""
-        with Interruptible(stop) as asked:
-            try:
-                while self.number <= self.passes and not why and not stop.is_set():
-                    why = self._once(stop)
-                    if not why and not stop.is_set():
-                        self.number, self.spot = self.number + 1, START
-            except DataError as error:
-                why = str(error)
-            if not why and asked.by is not None:
-                why = INTERRUPTED
-            self.progress.done(self.going)
-            return why
+        try:
+            while self.number <= self.passes and not why and not stop.is_set():
+                why = self._once(stop)
+                if not why and not stop.is_set():
+                    self.number, self.spot = self.number + 1, START
+        except DataError as error:
+            why = str(error)
+        if not why and self.number <= self.passes:
+            why = INTERRUPTED
+        self.progress.done(self.going)
+        return why
 
     def _once(self, stop: threading.Event) -> str:
         started = time.perf_counter()
@@ -219,12 +179,19 @@ class Running:
         due = self.every.examples is not None and self.going.examples - self.kept >= self.every.examples
         due |= self.every.seconds is not None and time.monotonic() - self.saved >= self.every.seconds
         if due:
-            self.save(self.checkpoint, finished=False)
+            self.save_checkpoint()
             self.saved, self.kept = time.monotonic(), self.going.examples
 
     def save(self, path: str, finished: bool) -> None:
         """The model as it stands; unless it is finished, with the place to go on from."""
         save_model(self.snapshot(finished), path)
+
+    def save_checkpoint(self) -> None:
+        """The state; from now on the temporary file of the predictions is left for whoever resumes."""
+        assert self.checkpoint is not None
+        self.save(self.checkpoint, finished=False)
+        if self.predictions is not None:
+            self.predictions.output.keep = True
 
     def snapshot(self, finished: bool) -> Model:
         going = self.going
@@ -243,7 +210,7 @@ class Running:
                 "line": self.spot.place.line,
                 "heads": self.data.heads(self.spot.place),
                 "tail": self.spot.tail(),
-                "predictions": None if self.predictions is None else self.predictions.length() or None,
+                **({"predictions": None} if self.predictions is None else self.predictions.place()),
             }
         baselines = going.baselines
         counts = {

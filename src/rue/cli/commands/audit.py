@@ -9,10 +9,12 @@ from rue.audit import audit as audited
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.folding import columns, say
+from rue.cli.interrupts import Interruptible
 from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, Running
 from rue.errors import DataError
 from rue.learning import Kept
+from rue.outputs import require_apart, require_not_read, require_writable
 from rue.passes import Pass
 from rue.report import page, report, write_report
 from rue.streams import Block
@@ -49,10 +51,13 @@ def audit(
     `rue audit small.csv --target y --learner ogd --loss hinge --domain ball:10`
     """
     started = time.monotonic()
+    require_writable(report_path)
+    require_apart({"--report": report_path})
     made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
     task = decided if decided != "auto" else task
     going = Pass(made, task=task, bad=bad, intercept=not no_intercept, budget=budget)
     stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    require_not_read({"--report": report_path}, stream.paths)
     blocks: list[Block] = []
     kept = Kept()
 
@@ -61,7 +66,8 @@ def audit(
         kept.add(going, block, made)
 
     running = Running(stream, going, Progress(quiet, radius), record=record)
-    why = running.run()
+    with Interruptible() as asked:
+        why = running.run(asked.stop)
     if why:
         raise DataError("stopped before the end: an audit needs the whole stream." if why == INTERRUPTED else why)
     if not going.examples:

@@ -15,6 +15,7 @@ from rue.cli.folding import say
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
+from rue.outputs import require_apart, require_not_read, require_writable
 from rue.registry import make
 from rue.regret.certificate import require_domain
 from rue.regret.evidence import open_evidence
@@ -55,11 +56,14 @@ def certify(
         raise SettingsError(f"--as is score or probability, not {reading!r}.")
     if (radius is None) == (domain is None):
         raise SettingsError("certify: say against which models: --radius 10, or a --domain.")
+    require_writable(report_path)
+    require_apart({"--report": report_path})
     made = make("loss", loss)
     require_loss(made, "certify")
     K = Ball(radius) if radius is not None else require_domain(make("domain", domain))
-    p = _scores(predictions, reading)
     stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    require_not_read({"--report": report_path}, [*stream.paths, predictions])
+    p = _scores(predictions, reading)
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
     evidence = open_evidence(made, units=units, witnesses=radii)
     labels, before, left_out, skipped = None, 0, 0, 0

@@ -8,9 +8,9 @@ import typer
 
 from rue.cli.app import app
 from rue.cli.folding import say
-from rue.cli.running import require_writable
 from rue.inspection import describe
 from rue.model_file import load_model
+from rue.outputs import require_apart, require_not_read, require_writable
 from rue.sheets import saveable
 
 __all__ = ["inspect"]
@@ -30,6 +30,8 @@ def inspect(
     """
     if plot is not None:
         require_writable(plot)
+        require_apart({"--plot": plot})
+        require_not_read({"--plot": plot}, [model])
         saveable(plot)
     found = load_model(model)
     if plot is not None:

@@ -15,14 +15,16 @@ from rue.baselines import Baselines
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.folding import columns, say
+from rue.cli.interrupts import Interruptible
 from rue.cli.progress import Progress
-from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running, require_writable
+from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.mixture import Pooled
 from rue.learning import Kept
 from rue.model_file import history_entry, load_model
+from rue.outputs import require_apart, require_not_read, require_writable
 from rue.passes import Pass
 from rue.report import page, report, write_report
 from rue.sheets import saveable
@@ -76,7 +78,15 @@ def learn(
     """
     started = time.monotonic()
     require_task(task)
-    require_writable(model, predictions, report_path, plot, checkpoint)
+    outputs = {
+        "--model": model,
+        "--checkpoint": checkpoint,
+        "--predictions": predictions,
+        "--report": report_path,
+        "--plot": plot,
+    }
+    require_writable(*outputs.values())
+    require_apart(outputs)
     if plot is not None:
         saveable(plot)
     if radius is not None:
@@ -108,6 +118,9 @@ def learn(
         stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
         stream.naming = model is not None or checkpoint is not None
         spot, number, kept, history = START, 1, None, []
+    require_not_read(outputs, stream.paths)
+    if resume is not None:  # which the model and the checkpoint may replace: it has been read whole
+        require_not_read({"--predictions": predictions, "--report": report_path, "--plot": plot}, [resume])
     before = going.examples
     rows = Kept()
     writer = None if predictions is None else Predictions(predictions, kept)
@@ -116,17 +129,23 @@ def learn(
     )
     if plot is not None:
         running.record = lambda block, made: rows.add(going, block, made)
-    why = running.run()
-    history.append(history_entry(going.examples - before, data))
-    why = _finish(running, why, model, checkpoint)
-    said = report(going, radius=radius, read=running.reading, total=time.monotonic() - started)
-    write_report(said, report_path)
-    if plot is not None and going.examples:
-        rows.run(going, stream).plot(path=plot)
-    interrupted = why == INTERRUPTED
-    if going.examples or interrupted:
-        stopped = "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""
-        say(page(said, stopped, columns()))
+    try:
+        with Interruptible() as asked:  # until the last byte is saved
+            why = running.run(asked.stop)
+            history.append(history_entry(going.examples - before, data))
+            why = _finish(running, why, model, checkpoint)
+            said = report(going, radius=radius, read=running.reading, total=time.monotonic() - started)
+            write_report(said, report_path)
+            if plot is not None and going.examples:
+                rows.run(going, stream).plot(path=plot)
+            interrupted = why == INTERRUPTED
+            why = why or _nothing_learnt(running)
+            if going.examples or interrupted:
+                stopped = "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""
+                say(page(said, stopped, columns()))
+    finally:
+        if writer is not None:
+            writer.abandon()
     if why and not interrupted:
         raise DataError(why)
     return 130 if interrupted else 0
@@ -157,18 +176,38 @@ def _finish(running: Running, why: str, model: str | None, checkpoint: str | Non
         data = ", ".join(source.name for source in running.data.sources)
         why = why or f"there are no examples to learn in {data}."
         model = checkpoint = None
-    steps: list[Callable[[], None]] = [
-        partial(running.save, path, done) for path, done in ((model, not why), (checkpoint, False)) if path
-    ]
-    if running.predictions is not None and not running.predictions.broken:
-        kept = checkpoint is not None and why
-        steps.append(running.predictions.flush if kept else running.predictions.finish)
+    steps: list[Callable[[], None]] = []
+    if model is not None:
+        steps.append(partial(running.save, model, not why))
+    if checkpoint is not None:
+        steps.append(running.save_checkpoint)
+    steps.append(partial(_finish_predictions, running.predictions, bool(checkpoint and why)))
     for step in steps:
         try:
             step()
         except DataError as error:
             why = str(error) if why in ("", INTERRUPTED) else why
     return why
+
+
+def _nothing_learnt(running: Running) -> str:
+    """Why all the examples that were read have left no trace; "" if they have left one."""
+    if running.going.examples:
+        return ""
+    data, refused = ", ".join(source.name for source in running.data.sources), running.going.refused
+    if not refused:
+        return f"nothing was learnt from {data}: every example has weight 0."
+    were = "example was" if refused == 1 else "examples were"
+    return (
+        f"nothing was learnt from {data}: {refused:,} {were} refused, because the prediction, the loss or the step is "
+        "not finite, and any other has weight 0: scale the features down."
+    )
+
+
+def _finish_predictions(predictions: Predictions | None, resumable: bool) -> None:
+    """Give the file its name, unless whoever resumes the checkpoint goes on with it."""
+    if predictions is not None and not predictions.broken and not (resumable and predictions.output.keep):
+        predictions.finish()
 
 
 def _resumed(
@@ -203,14 +242,17 @@ def _resumed(
     return going, stream, found.position, list(found.history)
 
 
-def _position(at: dict[str, Any] | None, passes: int | None) -> tuple[Spot, int, int | None, int | None]:
-    """Where to go on, in which pass, after how many bytes of predictions, and how many passes there are."""
+def _position(
+    at: dict[str, Any] | None, passes: int | None
+) -> tuple[Spot, int, tuple[str | None, int] | None, int | None]:
+    """Where to go on, in which pass, after how many bytes of which file of predictions, and the number of passes."""
     if at is None:
         return START, 1, None, passes
     if passes is not None and passes != at["passes"]:
         raise SettingsError(f"--passes contradicts --resume: it was started with {at['passes']}; leave --passes out.")
     spot = Spot(Place(int(at["file"]), int(at["offset"]), int(at["line"])), lambda: str(at["tail"]))
-    return spot, int(at["pass"]), at["predictions"], int(at["passes"])
+    predictions = None if at["predictions"] is None else (at.get("predictions_file"), int(at["predictions"]))
+    return spot, int(at["pass"]), predictions, int(at["passes"])
 
 
 def _require_same(path: str, at: dict[str, Any], stream: Data) -> None:

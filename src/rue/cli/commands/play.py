@@ -11,7 +11,9 @@ from rue.cli.app import app
 from rue.cli.folding import say
 from rue.errors import SettingsError
 from rue.games import play as played
+from rue.outputs import require_apart, require_writable
 from rue.registry import make, names
+from rue.sheets import saveable
 
 __all__ = ["play"]
 
@@ -37,6 +39,10 @@ def play(
 
     `rue play leader flip-flop --domain interval:-1,1 --loss linear`
     """
+    if plot is not None:
+        require_writable(plot)
+        require_apart({"--plot": plot})
+        saveable(plot)
     given = {"loss": loss, "domain": domain, "step": step}
     settings = {name: value for name, value in given.items() if value is not None}
     if not isinstance(opponent, str) or opponent.split(":")[0] not in names("opponent"):

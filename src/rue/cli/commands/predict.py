@@ -10,11 +10,12 @@ import typer
 
 from rue.cli import options as o
 from rue.cli.app import app
-from rue.cli.running import Predictions, require_writable
+from rue.cli.running import Predictions, csv_row
 from rue.errors import SettingsError
 from rue.learners import ClassLearner
 from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
 from rue.model_file import Model, load_model
+from rue.outputs import require_apart, require_not_read, require_writable
 from rue.regret.evidence import open_evidence
 from rue.streams import Block
 from rue.streams.data import Data
@@ -41,37 +42,23 @@ def predict(
     """
     if reading not in ("score", "probability", "label"):
         raise SettingsError(f"--as is score, probability or label, not {reading!r}.")
-    require_writable(out)
+    require_writable("/dev/stdout" if out is None else out)
+    require_apart({"--out": out})
     found = load_model(model)
     learner = found.learner
-    average = bool(learner.algorithm.averaging)
     stream = Data.like(found.features, tuple(data), told, separator)
+    require_not_read({"--out": out}, [model, *stream.paths])
     book = open_evidence(learner.loss)
     table = learner.loss.task == "multiclass" and reading != "label"
-    columns = _heads(found) if table else "prediction"
-    writer: Any = sys.stdout if out is None else Predictions(out, columns=columns)
-    skipped, before = 0, f"{columns}\n"
-    for read in stream.reads(labelled=False):
-        chunk = read.chunk
-        if chunk.bad and bad == "stop":
-            raise read.error(chunk.bad[0])
-        skipped += len(chunk.bad)
-        if not len(chunk.block):
-            continue
-        p = learner.predict_many(chunk.block, average=average)
-        _score(found, book, chunk.block, p)
-        shown = _read_as(found, p, reading)
-        if out is None:
-            print(before + "\n".join(map(str, shown)))
-            before = ""
-        elif reading == "label" or table:
-            writer.write_lines(map(str, shown))
-        else:
-            writer.write(np.asarray(shown))
-    if out is not None:
-        writer.finish()
-    else:
-        print(before, end="")
+    columns = _heads(found) if table else ("prediction",)
+    writer = None if out is None else Predictions(out, columns=columns)
+    try:
+        skipped = _predict_all(found, stream, book, reading, bad, writer, columns)
+        if writer is not None:
+            writer.finish()
+    finally:
+        if writer is not None:
+            writer.abandon()
     sums = book.ledger.sums
     if sums[EXAMPLES]:
         many = "mistake" if sums[MISTAKES] == 1.0 else "mistakes"
@@ -83,6 +70,33 @@ def predict(
     if skipped:
         print(f"{skipped:,} unusable lines skipped", file=sys.stderr)
     return 0
+
+
+def _predict_all(
+    found: Model, stream: Data, book: Any, reading: str, bad: str, writer: Predictions | None, columns: tuple[Any, ...]
+) -> int:
+    """Predict every row, to a file or to stdout; how many lines were skipped."""
+    learner = found.learner
+    average = bool(learner.algorithm.averaging)
+    skipped, head = 0, [csv_row(columns)]
+    for read in stream.reads(labelled=False):
+        chunk = read.chunk
+        if chunk.bad and bad == "stop":
+            raise read.error(chunk.bad[0])
+        skipped += len(chunk.bad)
+        if not len(chunk.block):
+            continue
+        p = learner.predict_many(chunk.block, average=average)
+        _score(found, book, chunk.block, p)
+        shown = _read_as(found, p, reading)
+        if writer is None:
+            print("\n".join([*head, *shown]))
+            head = []
+        else:
+            writer.write_lines(shown)
+    if writer is None and head:
+        print(head[0])
+    return skipped
 
 
 def _score(found: Model, book: Any, block: Block, p: Any) -> None:
@@ -115,32 +129,28 @@ def _as_scores(said: Any, y: Any, p: Any) -> tuple[Any, Any]:
     return np.where(missing, np.nan, np.where(unseen, 1.0, y)), np.where(wrong, -own, own)
 
 
-def _heads(found: Model) -> str:
+def _heads(found: Model) -> tuple[Any, ...]:
     """The columns of probabilities: one for each class."""
-    import csv
-    import io
-
     assert isinstance(found.learner, ClassLearner)
-    names = found.labels.classes[: found.learner.classes] if found.labels is not None else ()
-    row = io.StringIO()
-    csv.writer(row, lineterminator="").writerow(names)
-    return row.getvalue()
+    return tuple(found.labels.classes[: found.learner.classes]) if found.labels is not None else ()
 
 
-def _read_as(found: Model, p: Any, reading: str) -> list[Any]:
+def _read_as(found: Model, p: Any, reading: str) -> list[str]:
+    """The lines of CSV for some predictions."""
     labels = found.labels
     if labels is not None and labels.task == "multiclass":
         if reading == "label":
-            return [labels.classes[c] for c in p[:, 1:].argmax(axis=1)]
+            lines = [csv_row([name]) for name in labels.classes]
+            return [lines[c] for c in p[:, 1:].argmax(axis=1)]
         return [",".join(map(repr, row)) for row in p[:, 1:].tolist()]
     if reading == "score":
-        return list(map(float, p))
+        return list(map(repr, p.tolist()))
     if labels is None or labels.task != "classify":
         raise SettingsError(f"--as {reading} is for classes: this model predicts numbers.")
     if reading == "label":
-        words = plain(labels.negative), plain(labels.positive)
-        return [words[int(value > 0.0)] for value in p]
+        lines = [csv_row([plain(name)]) for name in (labels.negative, labels.positive)]
+        return [lines[int(value > 0.0)] for value in p]
 
     if not found.learner.loss.log_odds:
         raise SettingsError(f"--as probability needs logistic loss: this model was learnt with {found.learner.loss!r}.")
-    return list(map(float, 1.0 / (1.0 + np.exp(-np.clip(p, -700.0, 700.0)))))
+    return list(map(repr, (1.0 / (1.0 + np.exp(-np.clip(p, -700.0, 700.0)))).tolist()))

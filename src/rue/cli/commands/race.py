@@ -13,11 +13,13 @@ from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.commands.learn import require_task
 from rue.cli.folding import cut
-from rue.cli.running import Interruptible, require_writable
+from rue.cli.interrupts import Interruptible
 from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
+from rue.outputs import require_apart, require_not_read, require_writable
 from rue.race import Racing
 from rue.report import write_report
+from rue.sheets import saveable
 from rue.streams.data import Data
 from rue.streams.files import Read
 
@@ -68,27 +70,32 @@ def race(
     `rue race day.vw --learners mixture,ogd,vw --report race.json --plot race.png`
     """
     require_task(task)
-    require_writable(report_path, plot)
+    outputs = {"--report": report_path, "--plot": plot}
+    require_writable(*outputs.values())
+    require_apart(outputs)
+    if plot is not None:
+        saveable(plot)
     named = None if learners is None else [one.strip() for one in _split(learners) if one.strip()]
     racing = Racing(named, loss=loss, task=task, radius=radius, bad=bad, intercept=not no_intercept, budget=budget)
     stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
-    stop = threading.Event()
-    try:
-        with Interruptible(stop) as asked:
+    require_not_read(outputs, stream.paths)
+    with Interruptible() as asked:  # until the last byte is saved
+        try:
             progress = _Progress(quiet)
             with Waiting(racing, progress.tell):
-                _run(racing, stream, stop, progress)
-        found = racing.finish()
-    except BaseException:
-        racing.abandon()
-        raise
-    write_report(found.report(), report_path)
-    if plot is not None:
-        found.plot(path=plot)
-    typer.echo(found.table())
-    if asked.by is not None:
-        typer.echo("\nstopped by Ctrl-C: this is true of what was learnt until then")
-    return 130 if asked.by is not None else 0
+                _run(racing, stream, asked.stop, progress)
+            interrupted = asked.by is not None
+            found = racing.finish()
+        except BaseException:
+            racing.abandon()
+            raise
+        write_report(found.report(), report_path)
+        if plot is not None:
+            found.plot(path=plot)
+        typer.echo(found.table())
+        if interrupted:
+            typer.echo("\nstopped by Ctrl-C: this is true of what was learnt until then")
+    return 130 if interrupted else 0
 
 
 def _split(text: str) -> list[str]:
@@ -140,9 +147,9 @@ class _Progress:
         if not self.headed:
             self.headed = True
             names = "".join(f" {lane.name[:11]:>11}" for lane in racing.lanes)
-            print(f"{'examples':>12}{names} {'seconds':>8}", file=sys.stderr, flush=True)
+            self._print(f"{'examples':>12}{names} {'seconds':>8}")
         if self.live:
-            print(f"\r\x1b[K{cut(self._row(racing), sys.stderr)}", end="", file=sys.stderr, flush=True)
+            self._print(f"\r\x1b[K{cut(self._row(racing), sys.stderr)}", end="")
         elif racing.seen >= self.next:
             while self.next <= racing.seen:
                 self.next *= 2
@@ -151,17 +158,23 @@ class _Progress:
     def tell(self, sentence: str) -> None:
         if not self.quiet:
             clear = "\r\x1b[K" if self.live else ""
-            print(f"{clear}{sentence}", file=sys.stderr, flush=True)
+            self._print(f"{clear}{sentence}")
 
     def done(self, racing: Racing) -> None:
         if self.live:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._print("\r\x1b[K", end="")
         elif not self.quiet and racing.seen != self.last:
             self._line(racing)
 
+    def _print(self, text: str, end: str = "\n") -> None:
+        try:
+            print(text, end=end, file=sys.stderr, flush=True)
+        except OSError:  # nobody reads it any more, which is no reason to stop learning
+            self.quiet = True
+
     def _line(self, racing: Racing) -> None:
         self.last = racing.seen
-        print(self._row(racing), file=sys.stderr, flush=True)
+        self._print(self._row(racing))
 
     def _row(self, racing: Racing) -> str:
         risks = [None if lane.broken else lane.risk for lane in racing.lanes]

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from rue.cli.app import app
-from rue.cli.running import require_writable
 from rue.explaining import weights_of
 from rue.model_file import load_model
+from rue.outputs import require_apart, require_not_read, require_writable
 from rue.streams.labels import plain
 
 __all__ = ["weights"]
@@ -27,7 +27,9 @@ def weights(
 
     `rue weights clicks.rue --out weights.parquet`
     """
-    require_writable(out)
+    require_writable("/dev/stdout" if out is None else out)
+    require_apart({"--out": out})
+    require_not_read({"--out": out}, [model])
     found = load_model(model)
     labels, told = found.labels, weights_of(found)
     if out is not None:
