@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rue.domains import Ball, Box, L1Ball, Simplex
+from rue.norms import norm
 from rue.regret.statement import ROUNDING, Assumption, Bound
 from rue.regret.trace import Trace
 from rue.steps import Derived, Horizon, Theory
@@ -29,7 +30,7 @@ class Facts:
         self.size = reach(K, np.zeros(trace.coordinates))
         self.reach = reach(K, w)
         if not self.bounded and radius is not None:
-            self.size, self.reach = float(radius), float(radius) + float(np.linalg.norm(w))
+            self.size, self.reach = float(radius), float(radius) + norm(w)
         self.moving = trace.gradient_squares > 0.0  # the other rounds change nothing and cost no regret
         self.etas = trace.etas[self.moving]
         self.total = float(trace.gradient_squares.sum())
@@ -123,13 +124,13 @@ def reach(K: Any, w: Any) -> float:
     if not K.bounded:
         return math.inf
     if isinstance(K, Ball):
-        return float(np.linalg.norm(w - K.centre if K.centre.size else w)) + K.radius
+        return norm(w - K.centre if K.centre.size else w) + K.radius
     if isinstance(K, Box):
-        return float(np.linalg.norm(np.maximum(K.upper - w, w - K.lower)))
+        return norm(np.maximum(K.upper - w, w - K.lower))
     square = float(w @ w)
     if isinstance(K, Simplex):
         return math.sqrt(max(0.0, square + K.total * (K.total - 2.0 * float(w.min()))))
     if isinstance(K, L1Ball):
         return math.sqrt(square + K.radius * (K.radius + 2.0 * float(np.abs(w).max(initial=0.0))))
-    away = float(np.linalg.norm(w - K.project(w)))
+    away = norm(w - K.project(w))
     return away + float(K.diameter(w.size))

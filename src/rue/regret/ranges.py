@@ -11,6 +11,7 @@ from rue._jit import foreign
 from rue.domains import Ball, Box, Domain, Intersection, L1Ball, Simplex
 from rue.errors import SettingsError
 from rue.losses import Loss, ZeroOne
+from rue.norms import norm
 from rue.registry import make
 
 __all__ = ["largest_norm", "loss_range"]
@@ -62,7 +63,7 @@ def _label_range(loss: Loss, low: float | None, high: float | None) -> tuple[flo
 def largest_norm(domain: Domain, d: int | None) -> float:
     """max ‖w‖ over the domain, or an upper bound of it."""
     if isinstance(domain, Ball):
-        return domain.radius + float(np.linalg.norm(domain.centre))
+        return domain.radius + norm(domain.centre)
     if isinstance(domain, L1Ball):
         return domain.radius
     if isinstance(domain, Simplex):
@@ -75,5 +76,5 @@ def largest_norm(domain: Domain, d: int | None) -> float:
     if size is None:
         raise SettingsError(f"loss_range: {domain!r} needs d=…, the number of coordinates with the intercept's.")
     if isinstance(domain, Box):
-        return float(np.linalg.norm(np.broadcast_to(np.maximum(abs(domain.lower), abs(domain.upper)), (size,))))
-    return float(np.linalg.norm(domain.start(size))) + domain.diameter(size)
+        return norm(np.broadcast_to(np.maximum(abs(domain.lower), abs(domain.upper)), (size,)))
+    return norm(domain.start(size)) + domain.diameter(size)
