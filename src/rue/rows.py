@@ -104,7 +104,7 @@ def largest(row: Any) -> Any:
     most = 1.0 if row.shift > _0 else 0.0
     for k in range(row.lo, row.hi):
         size = abs(row.values[k])
-        if not size <= most:
+        if not size <= most and most == most:  # once NaN, it stays so
             most = size
     return most
 

@@ -246,7 +246,8 @@ class Evidence:
         pool, constants = self.pool, np.append(self.pool.constants(self._rounding), constant)
         constants = constants - self._underflown(domain, by)
         if isinstance(domain, Ball) and not domain.centre.any():
-            return best_mixture(constants, pool.sums(S, by), domain.radius)
+            inner = pool.inner(S, by)
+            return best_mixture(constants, inner, domain.radius, pool.norms(S, by, inner))
         values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
         return max((value for value in values if math.isfinite(value)), default=-math.inf)
 

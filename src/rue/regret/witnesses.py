@@ -252,6 +252,18 @@ class Pool(NamedTuple):
         own = sums[:, : self.radii.size] / by[self.places, None]
         return np.column_stack([own, S[self.places]])  # where no feature occurred S is 0
 
+    def inner(self, S: Any, by: Any) -> Any:
+        """⟨S_i, S_j⟩ of the columns of `sums`."""
+        both = self.sums(S, by)
+        return both.T @ both
+
+    def norms(self, S: Any, by: Any, inner: Any) -> Any:
+        """‖S_i‖ of the columns of `sums`, whose inner products are known but may under- or overflow."""
+        squares = np.diag(inner)
+        if np.all((squares >= LEAST_SQUARE) & (squares < 1.0 / LEAST_SQUARE)):
+            return np.sqrt(squares)
+        return np.array([norm(column) for column in self.sums(S, by).T])
+
 
 @kernel
 def _claim(lines: Any, indices: Any, shift: Any, fresh: Any, before: Any) -> Any:
@@ -341,21 +353,20 @@ def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: 
     return y.size
 
 
-def best_mixture(constants: Any, sums: Any, radius: float) -> float:
+def best_mixture(constants: Any, inner: Any, radius: float, norms: Any = None) -> float:
     """max over θ in the simplex of Σθ_i c_i − U‖Σθ_i S_i‖, nearly: from the best vertex, towards one vertex at a time.
 
-    The columns of `sums` are the S_i. Every θ gives a valid bound, so it does not matter how near.
+    `inner` holds the ⟨S_i, S_j⟩, and `norms` the ‖S_i‖ where those may under- or overflow. Every θ gives a valid bound,
+    so it does not matter how near.
     """
-    inner = sums.T @ sums
-    values = constants - radius * np.sqrt(np.maximum(0.0, np.diag(inner)))
-    if not np.all((np.diag(inner) >= LEAST_SQUARE) & (np.diag(inner) < 1.0 / LEAST_SQUARE)):
-        values = constants - radius * np.array([norm(column) for column in sums.T])
+    norms = np.sqrt(np.maximum(0.0, np.diag(inner))) if norms is None else norms
+    values = constants - radius * norms
     usable = np.isfinite(values)
     if not usable.any():
         return -math.inf
     start = int(np.argmax(values[usable]))
     best = float(values[usable][start])
-    usable &= np.diag(inner) >= LEAST_SQUARE  # ⟨S_i, S_j⟩ of the others may have lost all its digits
+    usable &= (norms == 0.0) | (np.diag(inner) >= LEAST_SQUARE)  # of the others ⟨S_i, S_j⟩ may have lost all digits
     if not usable.any() or not np.isfinite(inner[np.ix_(usable, usable)]).all():
         return best
     constants, inner, values = constants[usable], inner[np.ix_(usable, usable)], values[usable]
