@@ -13,6 +13,7 @@ from rue.domains import Ball, Domain
 from rue.errors import DataError, RueError, SettingsError
 from rue.learners import Learner
 from rue.learning import Run, learn
+from rue.norms import norm
 from rue.registry import make
 from rue.regret.bounds import bounds
 from rue.regret.certificate import Certificate
@@ -248,7 +249,7 @@ def _accounts(run: Run, certificate: Certificate, traced: Trace | None, stream: 
     own = run.ledger.S / run.evidence.divisors(certificate.units, run.learner.scales, S.size)
     K = certificate.domain
     U = reach(K, np.zeros(S.size)) if K.bounded else 1.0
-    away = U * float(np.linalg.norm(own - S))
+    away = U * norm(own - S)
     checks = [
         Check("examples and mistakes, counted again, differ by", counted, 0),
         Check("Σℓ, added up again, differs by", abs(float(sums[accounts.LOSS]) - total), 0, rounding),
@@ -272,8 +273,8 @@ def _soundness(
     if K.exact_projection:  # elsewhere a projection may end outside
         point = run.learner.point * run.evidence.divisors(certificate.units, run.learner.scales, u.size)
         lowest = min([value, *(stream.total_of(K.project(v), lambda_) for v in (point, np.zeros(u.size)))])
-    distance = float(np.linalg.norm(u - K.project(u)))
-    size = 1e-9 * (1.0 + float(np.linalg.norm(u)))
+    distance = norm(u - K.project(u))
+    size = 1e-9 * (1.0 + norm(u))
     checks = [
         Check("the best point's loss, computed again, differs by", abs(value - comparator.value), 0, rounding),
         Check("the best point's distance to the domain", distance, 0, size),

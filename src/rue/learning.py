@@ -15,6 +15,7 @@ from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.standing import Course, Standing, standing
 from rue.ledger import Ledger
+from rue.norms import norm
 from rue.passes import NO_CERTIFICATE, Pass
 from rue.registry import make
 from rue.regret.certificate import Certificate, require_domain
@@ -157,8 +158,8 @@ def certificate_of(
         point = learner.point
         if units == "largest" and scales is not None:
             point = point * scales[: point.size]
-        norm = float(np.linalg.norm(point))
-        K = Ball(norm if norm > 0.0 else 1.0) if norm < math.inf else learner.domain
+        size = norm(point)
+        K = Ball(size if size > 0.0 else 1.0) if size < math.inf else learner.domain
     return evidence.certificate(K, units, scales, left_out)
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import kernel, values
+from rue._jit import inline, kernel, values
+from rue.norms import LARGEST_TERM
 
 __all__ = [
     "EXAMPLES",
@@ -24,12 +25,23 @@ __all__ = [
     "add_up",
     "keep_accounts",
     "open_ledger",
+    "overflows",
 ]
 
 EXAMPLES, WEIGHT, LOSS, MISTAKES, A = range(5)
 P, Y, MASS, VALUE, SLOPE = range(5)
 TOGETHER = 64
 """How many rows are entered at once."""
+LARGE = 1e75
+"""Where prediction, label, weight and features are no larger than this, no product of a round overflows."""
+
+
+@inline
+def overflows(loss: Any, p: Any, y: Any, weight: Any, slope: Any) -> Any:
+    """Whether the loss of a round, or its part of A = Σ g_t p_t, is too large to be added up."""
+    value = loss.value(p, y)
+    finite = math.isfinite(p + slope + value)
+    return not (finite and abs(weight * value) <= LARGEST_TERM and abs(weight * slope * p) <= LARGEST_TERM)
 
 
 @values
@@ -127,8 +139,9 @@ def open_ledger(size: int = 0) -> Ledger:
 def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any, begin: Any) -> Any:
     """Enter rows from `begin` on, scored by `predictions`.
 
-    Returns the first row that cannot be entered, and how many were left out because their prediction is not a number
-    (a learner refused them).
+    Returns the first row that cannot be entered, and how many were left out because their prediction is NaN (a learner
+    refused them) or because their loss, or slope times features, is too large to be added up; the prediction of such a
+    row is made NaN.
     """
     left_out, i, good = 0, begin, True
     size = rows.coordinates()
@@ -138,7 +151,14 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
         good = rows.sound(i)
         if good:
             weight, p, row = weights[i] if weights.size > 0 else 1.0, predictions[i], rows.row(i)
-            good = loss.accepts(y[i]) and 0.0 <= weight < math.inf and row.ordered() and row.fits(size) and row.finite()
+            largest = row.largest()
+            good = loss.accepts(y[i]) and 0.0 <= weight < math.inf and row.ordered() and row.fits(size)
+            good = good and largest < math.inf
+            if good and weight > 0.0 and math.isfinite(p) and not max(abs(p), abs(y[i]), weight, largest) <= LARGE:
+                slope = loss.slope(p, y[i])
+                if overflows(loss, p, y[i], weight, slope) or not abs(weight * slope) * largest <= LARGEST_TERM:
+                    p = math.nan
+                    predictions[i] = p
             scored = good and math.isfinite(p) and weight > 0.0
             if good and math.isnan(p):
                 left_out += 1

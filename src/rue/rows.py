@@ -99,6 +99,16 @@ def square(row: Any) -> Any:
     return total
 
 
+def largest(row: Any) -> Any:
+    """The largest magnitude of its features; NaN if one is."""
+    most = 1.0 if row.shift > _0 else 0.0
+    for k in range(row.lo, row.hi):
+        size = abs(row.values[k])
+        if not size <= most and most == most:  # once NaN, it stays so
+            most = size
+    return most
+
+
 def at(row: Any, k: Any) -> Any:
     """The k-th feature, lo ≤ k < hi; its coordinate is `row.place(k)`."""
     return row.values[k]
@@ -127,7 +137,7 @@ def finite(row: Any) -> Any:
 
 def _row(cls: type[R]) -> type[R]:
     """Give a kind of row, which says where its features are, the words that all rows share."""
-    for word in (dot_and_square, dot, add, square, at, many, feature, finite):
+    for word in (dot_and_square, dot, add, square, largest, at, many, feature, finite):
         setattr(cls, word.__name__, word)
     return values(cls)
 

@@ -11,6 +11,7 @@ import numpy as np
 from rue._jit import foreign, kernel, require_parameter
 from rue.declared import Declared
 from rue.errors import DataError, SettingsError
+from rue.norms import norm
 
 __all__ = ["Domain"]
 
@@ -138,8 +139,8 @@ class Domain(Declared):
     def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
         """Whether w lies in the set, up to `tolerance` times its size."""
         point = self.vector(w)
-        away = float(np.linalg.norm(point - self.project(point)))
-        return away <= tolerance * (1.0 + float(np.linalg.norm(point)))
+        away = norm(point - self.project(point))
+        return away <= tolerance * (1.0 + norm(point))
 
     def vector(self, v: Any) -> Any:
         """v as an array of as many numbers as the set has coordinates."""

@@ -10,6 +10,7 @@ import numpy as np
 from rue._jit import Vector, parameter
 from rue.domains.base import Domain
 from rue.errors import SettingsError
+from rue.norms import norm
 from rue.registry import register
 
 __all__ = ["Ball", "Box", "Halfspace", "Hyperplane", "Interval", "Orthant", "Reals"]
@@ -111,7 +112,7 @@ class Ball(Domain):
         """⟨centre, v⟩ + radius·‖v‖."""
         v = self.vector(v)
         shift = float(self.centre @ v) if self.centre.size else 0.0
-        return shift + self.radius * float(np.linalg.norm(v))
+        return shift + self.radius * norm(v)
 
     def diameter(self, d: int) -> float:
         return 2.0 * self.radius
@@ -213,7 +214,7 @@ class Box(Domain):
 
     def diameter(self, d: int) -> float:
         sides = self.upper - self.lower
-        return float(np.linalg.norm(sides)) if sides.size > 1 else float(sides[0]) * math.sqrt(d)
+        return norm(sides) if sides.size > 1 else float(sides[0]) * math.sqrt(d)
 
 
 @register("domain", "interval")
@@ -330,5 +331,5 @@ def _require_normal(domain: Any) -> None:
 def _multiple(normal: Any, v: Any) -> float | None:
     """λ with v = λ·normal up to rounding, or None: an error here would make a certificate too small."""
     along = float(v @ normal) / float(normal @ normal)
-    off = float(np.linalg.norm(v - along * normal))
-    return along if off <= 8.0 * np.finfo(np.float64).eps * float(np.linalg.norm(v)) else None
+    off = norm(v - along * normal)
+    return along if off <= 8.0 * np.finfo(np.float64).eps * norm(v) else None

@@ -16,14 +16,16 @@ from rue.learners.average import Average, BySteps, NoAverage
 from rue.learners.base import Learner
 from rue.learners.gradient import HUGE, require_loss
 from rue.learners.points import MEMORY, TOTAL, T, padded
+from rue.ledger import overflows
 from rue.losses import Regularised
+from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
 
 __all__ = ["AdaGrad", "Diagonal"]
 
 W, SUM, LARGEST, REST = range(4)
-TINY = 1e-290
-"""Features below this count as 0: the weight of one, divided by its scale, would overflow."""
+FARTHEST = 1e300
+"""The most that the weight of a feature in its own units may be, which overflows where the feature is tiny."""
 _0 = np.uint64(0)
 
 
@@ -55,7 +57,7 @@ class Table(NamedTuple):
         p = self.table[_0, W] if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if not abs(x) < TINY:  # so that NaN is seen
+            if x != 0.0:
                 j = row.place(k)
                 p += self.table[j, W] * (x / self.scale(j, x))
         return p
@@ -64,7 +66,7 @@ class Table(NamedTuple):
         p = self.average_weight(_0) if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if not abs(x) < TINY:  # so that NaN is seen
+            if x != 0.0:
                 p += self.average_weight(row.place(k)) * x
         return p
 
@@ -76,13 +78,15 @@ class Table(NamedTuple):
         if not self.scaled:
             return self.table[j, W]
         largest = self.table[j, LARGEST]
-        return self.table[j, W] / largest if largest > 0.0 else 0.0
+        return min(FARTHEST, max(-FARTHEST, self.table[j, W] / largest)) if largest > 0.0 else 0.0
 
     def current(self, domain: Any) -> Any:
         if not self.scaled:
             return self.table[:, W].copy()
         largest = self.table[:, LARGEST]
-        return np.divide(self.table[:, W], largest, out=np.zeros(largest.size), where=largest > 0.0)
+        with np.errstate(over="ignore"):
+            raw = np.divide(self.table[:, W], largest, out=np.zeros(largest.size), where=largest > 0.0)
+        return np.clip(raw, -FARTHEST, FARTHEST)
 
     def averaged(self, domain: Any) -> Any:
         return self.current(domain) + self.table[:, REST] / self.memory[TOTAL]
@@ -107,10 +111,12 @@ class DiagonalRule:
         if weight == 0.0:
             return p, math.isfinite(p)
         slope = self.loss.slope(p, y)
-        if not (abs(p) <= HUGE and abs(slope) <= HUGE) and not math.isfinite(p + slope + self.loss.value(p, y)):
+        if not (abs(p) <= HUGE and abs(slope) <= HUGE and weight <= HUGE) and overflows(self.loss, p, y, weight, slope):
             return p, False
         g = weight * slope
         if not math.isfinite(g * g) or (not point.scaled and not math.isfinite(g * (g * row.square()))):
+            return p, False
+        if self.beta == 0.0 and self.underflows(point, row, weight):
             return p, False
         t = m[T] + 1.0
         m[T] = t
@@ -119,9 +125,19 @@ class DiagonalRule:
             self.touch(point, _0, 1.0, g)
         for k in range(row.lo, row.hi):
             x = row.at(k)
-            if not abs(x) < TINY:  # so that NaN is seen
+            if x != 0.0:
                 self.touch(point, row.place(k), x, g)
         return p, True
+
+    def underflows(self, point: Any, row: Any, weight: Any) -> Any:
+        """Whether a coordinate's first Σg_j², which it is divided by, would be 0 because of its feature or a weight."""
+        for k in range(row.lo, row.hi):
+            x, j = row.at(k), row.place(k)
+            if x != 0.0 and point.table[j, SUM] < LEAST_SQUARE:
+                z = weight * (x / point.scale(j, x))
+                if z * z < LEAST_SQUARE:
+                    return True
+        return row.shift > _0 and point.table[_0, SUM] < LEAST_SQUARE and weight * weight < LEAST_SQUARE
 
     def touch(self, point: Any, j: Any, x: Any, g: Any) -> None:
         """Update coordinate j, whose feature x is not 0."""

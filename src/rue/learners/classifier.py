@@ -18,6 +18,7 @@ from rue.learners.multiclass import LogLoss, Softmax, bytes_of, predict_classes,
 from rue.learners.points import T
 from rue.learners.softmax import CLOSED, HIGHEST, KINDS, NARROW, SEEN, SINCE, USED, WIDE
 from rue.ledger import Silent
+from rue.norms import SMALL, UP
 from rue.rows import DenseRows, SparseRows
 from rue.streams import Block, blocks
 from rue.streams.labels import MOST_CLASSES
@@ -156,7 +157,8 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
     stats, r = pool.stats, share.shape[1]
     largest, squares, visits, first = np.where(stats[:, 2] > 0.0, stats.T, 1.0)
     point = np.zeros(pool.weights.shape[:2])
-    for kind, scale in enumerate((np.sqrt(squares / visits), np.maximum(first, 0.001 * largest), largest)):
+    by_root = np.sqrt(squares / visits) / np.where(largest < SMALL, UP, 1.0)
+    for kind, scale in enumerate((by_root, np.maximum(first, 0.001 * largest), largest)):
         point += pool.weights[:, :, kind * r : (kind + 1) * r] @ share[kind] / scale[:, None]
     if pool.memory[CLOSED] == 0.0 and pool.memory[T] > 0.0:
         used = np.flatnonzero(pool.slots)

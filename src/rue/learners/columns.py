@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rue._lanes import choose, higher, lanes, root
+from rue.norms import SMALL, UP
 
 __all__ = ["NEAR", "by_first_of", "by_largest_of", "by_root_of", "less_curved", "less_steep", "visited"]
 
@@ -12,10 +13,15 @@ NEAR = 0.001
 """A first value smaller than this part of the largest one no longer counts."""
 
 
+# Σx² of a column of tiny features would underflow: as long as its largest magnitude is below `SMALL`, the sum is of
+# (UP·x)². The first larger feature brings it back to Σx², to which what came before then adds nothing.
+
+
 @lanes(whole=True)
-def by_root_of(x: Any, visits: Any, squares: Any) -> Any:
+def by_root_of(x: Any, largest: Any, visits: Any, squares: Any) -> Any:
     """x divided by the root mean square, x included."""
-    return x * root((visits + 1.0) / (squares + x * x))
+    z = x * choose(higher(largest, higher(x, -x)), SMALL, UP, 1.0)
+    return z * root((visits + 1.0) / (squares + z * z))
 
 
 @lanes(whole=True)
@@ -35,7 +41,9 @@ def by_largest_of(x: Any, largest: Any) -> Any:
 def visited(x: Any, largest: Any, squares: Any, visits: Any, initial: Any) -> Any:
     """The four, with x entered."""
     size = higher(x, -x)
-    return higher(largest, size), squares + x * x, visits + 1.0, choose(-initial, 0.0, initial, size)
+    most = higher(largest, size)
+    z, back = x * choose(most, SMALL, UP, 1.0), choose(largest, SMALL, choose(most, SMALL, 1.0, 1.0 / UP), 1.0)
+    return most, squares * back * back + z * z, visits + 1.0, choose(-initial, 0.0, initial, size)
 
 
 @lanes(results=2, whole=True)

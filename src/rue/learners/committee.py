@@ -39,6 +39,7 @@ from rue.learners.mixing import (
 )
 from rue.learners.points import RESIDUAL, T
 from rue.learners.trees import Branch, BranchRule, Leaf, LeafRule, tree
+from rue.norms import LARGEST_TERM
 from rue.registry import make, registered
 
 __all__ = ["MOST", "Committee", "Joint", "Seat", "Seats", "committee", "roster"]
@@ -144,14 +145,15 @@ class CommitteeRule:
         if weight == 0.0:
             return p, math.isfinite(p)
         slope, cost = self.loss.slope(p, y), weight * self.loss.value(p, y)
-        if not math.isfinite(p + slope + cost + weight * weight) or not row.finite():
+        if not (math.isfinite(p + slope + weight * weight) and abs(cost) <= LARGEST_TERM) or not row.finite():
             return p, False
         costs, predictions = point.members[COST], point.scratch[PREDICTION]
         for k in range(costs.size):
             costs[k] = weight * self.loss.value(predictions[k], y)
             if not math.isfinite(costs[k]):
                 costs[k] = cost
-        self.tree.teach(point.tree, row, y, weight)
+        if not self.tree.teach(point.tree, row, y, weight):  # every member refuses it
+            return p, False
         m[T] += 1.0
         m[RESIDUAL] = point.tree.residual()
         point.experts().charge(cost, weight, point.scratch, point.work)

@@ -11,21 +11,33 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import foreign, parameter, require_parameter
+from rue._jit import foreign, inline, parameter, require_parameter
 from rue.convexity import once, require_convex, require_set
 from rue.domains import Ball, Domain, Reals
 from rue.errors import SettingsError
 from rue.learners.average import Average, NoAverage
 from rue.learners.base import Learner
 from rue.learners.points import GRADIENTS, LARGEST, MASS, MEMORY, PENALTY, SCALE, Coordinate, Dense, Scaled, T
+from rue.ledger import overflows
 from rue.losses import Hinge, Indicator, Loss, PerceptronLoss, Regularised
+from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
 from rue.steps import Adaptive, Fixed, Seen, Step, Strong, Theory, require_step
 
 __all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "require_loss"]
 
 HUGE = 1e100
-"""Beyond this a prediction or a slope makes us look whether the loss itself is still finite."""
+"""Beyond this a prediction, a slope or a weight makes us look whether the loss itself is still finite."""
+RADII = 1e-140, 1e140
+"""Balls whose radius has a square."""
+
+
+@inline
+def underflows(row: Any, square: Any, alpha: Any, gradients: Any) -> Any:
+    """Whether ‖x‖², or Σ‖g_i‖² because of weights, would be 0 although the features and weights are not."""
+    if square < LEAST_SQUARE:
+        return row.largest() > 0.0
+    return gradients < LEAST_SQUARE and alpha * (alpha * square) < LEAST_SQUARE
 
 
 @parameter
@@ -46,7 +58,7 @@ class GradientRule:
         if weight == 0.0:
             return p, math.isfinite(p)
         slope = self.loss.slope(p, y)
-        if not (abs(p) <= HUGE and abs(slope) <= HUGE) and not math.isfinite(p + slope + self.loss.value(p, y)):
+        if not (abs(p) <= HUGE and abs(slope) <= HUGE and weight <= HUGE) and overflows(self.loss, p, y, weight, slope):
             return p, False
         t = m[T] + 1.0
         alpha = weight * t if self.by_time else weight
@@ -60,6 +72,8 @@ class GradientRule:
         mass, gradients = m[MASS] + alpha, m[GRADIENTS] + gradient
         largest = max(m[LARGEST], self.step.measure(alpha, square))
         if not (math.isfinite(gradients) and math.isfinite(largest)):
+            return p, False
+        if (square < LEAST_SQUARE or gradients < LEAST_SQUARE) and underflows(row, square, alpha, gradients):
             return p, False
         eta = self.step.eta(t, Seen(mass, largest, gradients))
         played = weight * self.average.alpha(t, eta)
@@ -136,7 +150,8 @@ class Gradient:
         ball, shrinks = self.domain.as_ball(size), self.lambda_ > 0.0
         centre = np.empty(0) if ball is None or self.domain.grows else ball[0]
         radius = math.inf if ball is None else ball[1]
-        if (ball is not None or self.domain.whole_space) and not (shrinks and centre.any()):
+        extreme = ball is not None and not RADII[0] <= radius <= RADII[1]  # ‖w‖² would not be a number
+        if (ball is not None or self.domain.whole_space) and not (shrinks and centre.any()) and not extreme:
             return rule, Scaled(np.zeros(room), r, np.array(centre), memory, radius)
         w = (first or self.domain.start)(room)
         if self.domain.kind == "coordinate" and not shrinks:

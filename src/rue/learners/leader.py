@@ -14,6 +14,8 @@ from rue.errors import DataError, SettingsError
 from rue.learners.base import Learner
 from rue.learners.gradient import require_loss
 from rue.learners.points import MEMORY, T
+from rue.ledger import overflows
+from rue.norms import LEAST_PRODUCT, LEAST_SQUARE
 from rue.registry import make, register
 
 __all__ = ["FollowTheLeader", "Leader"]
@@ -66,6 +68,8 @@ class LinearLeaderRule:
             weight * slope * (weight * slope * row.square())
         ):
             return p, False
+        if overflows(self.loss, p, y, weight, slope) or 0.0 < abs(weight * slope) * row.largest() < LEAST_PRODUCT:
+            return p, False
         row.add(weight * slope, point.theta)
         self.domain.lowest(point.theta, point.w)
         point.memory[T] += 1.0
@@ -89,7 +93,9 @@ class SquareLeaderRule:
         if row.shift == _0:
             x = row.at(row.lo) if row.lo < row.hi else 0.0
         xx, xy = m[XX] + weight * x * x, m[XY] + weight * x * y
-        if not math.isfinite(self.loss.value(p, y) + slope + xx + xy):
+        if not math.isfinite(slope + xx + xy) or overflows(self.loss, p, y, weight, slope):
+            return p, False
+        if x != 0.0 and xx < LEAST_SQUARE:  # Σx² has lost digits, or is 0
             return p, False
         m[T], m[XX], m[XY] = m[T] + 1.0, xx, xy
         if xx > 0.0:

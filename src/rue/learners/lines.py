@@ -12,10 +12,7 @@ import numpy as np
 
 from rue._intrinsics import aligned_zeros
 
-__all__ = ["TINY", "with_lines"]
-
-TINY = 1e-150
-"""Smaller features count as 0: their squares are no numbers."""
+__all__ = ["with_lines"]
 
 P = TypeVar("P")
 
@@ -32,7 +29,7 @@ def claim(self: Any, row: Any, begin: Any, end: Any) -> None:
     lines, spots, many = self.lines, self.spots, 0
     for k in range(begin, end):
         j, x = row.feature(np.uint64(k))
-        if not abs(x) < TINY:
+        if x != 0.0:
             if lines[j] == 0:
                 self.given[0] += 1
                 lines[j] = self.given[0]

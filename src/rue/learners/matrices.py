@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 DIAGONAL, MATRICES, NARROW = 4, 2, 64
+FARTHEST = 1e150
+"""The most that a feature, divided by its first value, may be: its square is still a number."""
 BY_ROUND = (1.0, 0.999)
 """What is left of the sums of kinds 4 and 5 after a round."""
 USED = MIXING_MEMORY + 8
@@ -60,7 +62,8 @@ def in_matrices(self: Any, j: Any, x: Any, by_root: Any) -> Any:
     """Feature j as kinds 4 and 5 see it."""
     if not self.exact:
         return by_root
-    return x / self.stats[j, FIRST] if self.stats[j, FIRST] > 0.0 else x / abs(x)
+    v = x / self.stats[j, FIRST] if self.stats[j, FIRST] > 0.0 else x / abs(x)
+    return min(FARTHEST, max(-FARTHEST, v))
 
 
 def collect(self: Any, many: Any) -> None:

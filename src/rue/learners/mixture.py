@@ -50,6 +50,7 @@ from rue.learners.pool import (
     PoolPoint,
 )
 from rue.losses import Regularised
+from rue.norms import LARGEST_TERM
 from rue.registry import make, register
 
 __all__ = ["Mixture", "Pooled"]
@@ -101,7 +102,7 @@ class _Rule:
         if weight == 0.0:
             return p, math.isfinite(p)
         cost = self.cost(p, y, weight)
-        if not math.isfinite(p + cost) or not point.bounded(row):
+        if not (math.isfinite(p) and abs(cost) <= LARGEST_TERM) or not point.bounded(row):
             return p, False
         self.play_round(point, row, y, weight, cost)
         return p, True
@@ -199,7 +200,7 @@ class MeanRule(_Rule):
 
     def cost(self, p: Any, y: Any, weight: Any) -> Any:
         slope, cost = weight * self.loss.slope(p, y), weight * self.loss.value(p, y)
-        return cost if math.isfinite(slope * slope) else math.inf
+        return cost if math.isfinite(slope * slope + weight * weight) else math.inf
 
     def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
         costs, p, m = point.members[COST], point.scratch[PREDICTION], point.memory
@@ -224,7 +225,8 @@ class MeanRule(_Rule):
         m[HELD] += weight
         apart = away - m[MEAN]
         m[MEAN] += apart * weight / m[HELD]
-        m[SPREAD_OF_LABELS] += weight * apart * (away - m[MEAN])
+        # The mean may be rounded past the label: then what is added is negative.
+        m[SPREAD_OF_LABELS] = max(0.0, m[SPREAD_OF_LABELS] + weight * apart * (away - m[MEAN]))
         gauge, deviation = self.gauges(m)
         return deviation / gauge if gauge > 0.0 else 0.0
 

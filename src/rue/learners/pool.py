@@ -38,7 +38,7 @@ from rue.learners.columns import (
     less_steep,
     visited,
 )
-from rue.learners.lines import TINY, with_lines
+from rue.learners.lines import with_lines
 from rue.learners.matrices import (
     ALONG,
     CURVATURE,
@@ -60,6 +60,7 @@ from rue.learners.matrices import (
 )
 from rue.learners.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP, inner
 from rue.learners.points import T
+from rue.norms import SMALL, UP
 from rue.rows import SOON
 
 __all__ = [
@@ -195,7 +196,7 @@ class PoolPoint(NamedTuple):
                 self.expect(row, row.lo + k, first or largest)
             j, value = row.feature(k)
             spots[many], x[many] = self.lines[j], value
-            many += not abs(value) < TINY  # so that NaN is seen
+            many += value != 0.0
             k += _1
         for i in range(many):
             fresh |= spots[i] == 0
@@ -203,7 +204,7 @@ class PoolPoint(NamedTuple):
         for i in range(many, -(-many // EIGHT) * EIGHT):
             spots[i], x[i] = spots[0], x[0]
         as_columns(notes, KNOWN, self.stats, spots, many)
-        by_root_of(0, many, notes[SCALED], x, known[VISITS], known[SQUARES])
+        by_root_of(0, many, notes[SCALED], x, known[LARGEST], known[VISITS], known[SQUARES])
         if first:
             by_first_of(0, many, notes[SCALED + 1], x, known[FIRST], known[LARGEST])
         if largest:
@@ -288,9 +289,11 @@ class PoolPoint(NamedTuple):
         stats, notes, many, k, room = self.stats, self.notes, 0, begin, self.notes.shape[1]
         while k < end and many < room:
             coordinate, x = row.feature(np.uint64(k))
-            if not abs(x) < TINY:
+            if x != 0.0:
                 j = self.lines[coordinate]
-                by_root = x * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
+                by_root = (
+                    x * (UP if stats[j, LARGEST] < SMALL else 1.0) * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
+                )
                 by_first = x / max(stats[j, FIRST], stats[j, LARGEST] * NEAR)
                 self.spots[many] = j
                 notes[DIRECTION, many] = by_root / (1.0 + math.sqrt(stats[j, SUMS]))
@@ -356,7 +359,7 @@ class PoolPoint(NamedTuple):
         r, seen, point = len(self.rates), np.flatnonzero(self.lines), np.zeros(self.lines.size)
         own_lines = self.lines[seen]
         stats, slots = self.stats[own_lines], self.slots[own_lines]
-        by_root = np.sqrt(stats[:, SQUARES] / stats[:, VISITS])
+        by_root = np.sqrt(stats[:, SQUARES] / stats[:, VISITS]) / np.where(stats[:, LARGEST] < SMALL, UP, 1.0)
         by_first = np.maximum(stats[:, FIRST], stats[:, LARGEST] * NEAR)
         for kind, scale in enumerate((by_root, by_first, stats[:, LARGEST], by_root)):
             if self.seats[kind] >= 0:

@@ -28,6 +28,7 @@ from rue._jit import values
 from rue.arithmetic import exp
 from rue.learners.mixing import MIXING_MEMORY, SHARES, Chances
 from rue.learners.points import T
+from rue.norms import SMALL, UP
 from rue.rows import SOON
 
 __all__ = ["CLASS_MEMORY", "CLOSED", "HIGHEST", "KINDS", "NARROW", "SEEN", "SINCE", "USED", "WIDE", "ClassPool"]
@@ -37,8 +38,8 @@ _1 = np.uint64(1)
 WIDE, KINDS, NARROW = 3, 6, 128
 BY_VISIT, BY_ROUND = 0.99, (1.0, 0.999)
 """What is left of the sums of kind 2 after a visit, and of those of kinds 4 and 5 after a round."""
-TINY, NEAR = 1e-150, 0.001
-"""Smaller features count as 0; a first value smaller than this part of the largest one does not count."""
+NEAR = 0.001
+"""A first value smaller than this part of the largest one does not count."""
 FAR = 30.0
 """Scores are kept between ± this."""
 FLAT = 1e-24
@@ -120,7 +121,7 @@ class ClassPool(NamedTuple):
                 fetch(self.stats, soon * np.uint64(4))
                 fetch(self.weights, soon * wide)
             j, x = row.feature(k)
-            if not abs(x) < TINY:  # so that NaN is seen
+            if x != 0.0:
                 self.collect(j, x)
         if self.memory[CLOSED] == 0.0:
             self.lay_out(row)
@@ -134,7 +135,15 @@ class ClassPool(NamedTuple):
         stats, magnitude = self.stats, abs(x)
         first, largest = stats[j, FIRST], max(stats[j, LARGEST], magnitude)
         by_first = x / max(first if first > 0.0 else magnitude, largest * NEAR)
-        return x * math.sqrt((stats[j, VISITS] + 1.0) / (stats[j, SQUARES] + x * x)), by_first, x / largest
+        z, squares = self.squares(j, x)
+        return z * math.sqrt((stats[j, VISITS] + 1.0) / squares), by_first, x / largest
+
+    def squares(self, j: Any, x: Any) -> Any:
+        """Feature j and Σx², x included, both in the units in which that sum does not underflow (see `columns`)."""
+        before, largest = self.stats[j, LARGEST], max(self.stats[j, LARGEST], abs(x))
+        back = 1.0 / UP if before < SMALL <= largest else 1.0
+        z = x * (UP if largest < SMALL else 1.0)
+        return z, self.stats[j, SQUARES] * back * back + z * z
 
     def collect(self, j: Any, x: Any) -> None:
         """Add feature j to every member's scores."""
@@ -155,7 +164,7 @@ class ClassPool(NamedTuple):
             room[ROW, line] = 0.0
         for k in range(row.hi - row.lo + row.shift):
             j, x = row.feature(k)
-            if self.slots[j] > 0 and not abs(x) < TINY:
+            if self.slots[j] > 0 and x != 0.0:
                 room[ROW, self.slots[j] - 1] = x
         for line in range(used):
             mean, spread = self.centred(line, row.shift)
@@ -237,7 +246,7 @@ class ClassPool(NamedTuple):
             self.claim(row)
         for k in range(row.hi - row.lo + row.shift):
             j, x = row.feature(k)
-            if not abs(x) < TINY:
+            if x != 0.0:
                 self.enter(k, j, x, y, weight)
         if self.memory[CLOSED] == 0.0:
             self.enter_lines(row, y, weight)
@@ -250,8 +259,8 @@ class ClassPool(NamedTuple):
         scaled = self.scaled(j, x)
         if stats[j, FIRST] == 0.0:
             stats[j, FIRST] = abs(x)
+        stats[j, SQUARES] = self.squares(j, x)[1]
         stats[j, LARGEST] = max(stats[j, LARGEST], abs(x))
-        stats[j, SQUARES] += x * x
         stats[j, VISITS] += 1.0
         for c in range(int(self.memory[HIGHEST])):
             if self.counts[c] > 0.0:
@@ -268,7 +277,7 @@ class ClassPool(NamedTuple):
         """Every member takes its step."""
         for k in range(row.hi - row.lo + row.shift):
             j, x = row.feature(k)
-            if not abs(x) < TINY:
+            if x != 0.0:
                 self.shift(k, j, x)
         if self.memory[CLOSED] == 0.0:
             for line in range(int(self.memory[USED])):
@@ -279,7 +288,7 @@ class ClassPool(NamedTuple):
     def shift(self, k: Any, j: Any, x: Any) -> None:
         """Feature j's part of `advance`; its statistics have x in them already."""
         stats, r, all_members = self.stats, len(self.rates), self.members.shape[1]
-        by_root = x * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
+        by_root = x * (UP if stats[j, LARGEST] < SMALL else 1.0) * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
         by_first = x / max(stats[j, FIRST], stats[j, LARGEST] * NEAR)
         scaled = by_root, by_first, x / stats[j, LARGEST]
         for c in range(int(self.memory[HIGHEST])):
@@ -299,7 +308,7 @@ class ClassPool(NamedTuple):
         """Give new features the next lines; if there are not enough, these kinds retire."""
         for k in range(row.hi - row.lo + row.shift):
             j, x = row.feature(k)
-            if not abs(x) < TINY and self.slots[j] == 0 and self.memory[CLOSED] == 0.0:
+            if x != 0.0 and self.slots[j] == 0 and self.memory[CLOSED] == 0.0:
                 line = int(self.memory[USED])
                 if line == NARROW:
                     self.memory[CLOSED] = 1.0

@@ -65,9 +65,9 @@ class LeafRule:
 
     rule: Any
 
-    def teach(self, leaf: Any, row: Any, y: Any, weight: Any) -> None:
-        """Let it learn; what it refuses leaves no trace in it."""
-        self.rule.learn(leaf.point, row, y, weight)
+    def teach(self, leaf: Any, row: Any, y: Any, weight: Any) -> Any:
+        """Let it learn; what it refuses leaves no trace in it. Whether it has learnt."""
+        return self.rule.learn(leaf.point, row, y, weight)[1]
 
     def leaves(self) -> list[Any]:
         return [self.rule]
@@ -80,9 +80,11 @@ class BranchRule:
     first: Any
     second: Any
 
-    def teach(self, branch: Any, row: Any, y: Any, weight: Any) -> None:
-        self.first.teach(branch.first, row, y, weight)
-        self.second.teach(branch.second, row, y, weight)
+    def teach(self, branch: Any, row: Any, y: Any, weight: Any) -> Any:
+        """Whether any of them has learnt."""
+        first = self.first.teach(branch.first, row, y, weight)
+        second = self.second.teach(branch.second, row, y, weight)
+        return first or second
 
     def leaves(self) -> list[Any]:
         return [*self.first.leaves(), *self.second.leaves()]

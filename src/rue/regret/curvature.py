@@ -10,12 +10,15 @@ import numpy as np
 from rue._jit import values
 from rue.domains import Domain
 from rue.errors import SettingsError
+from rue.norms import LEAST_SQUARE, norm
 
 __all__ = ["WIDEST", "Curvature", "open_curvature"]
 
 WIDEST = 4096
 """The most coordinates for which Σ x xᵀ is kept: 128 MiB."""
 
+SHOWN = 2.0**-1022
+"""What Σ weight·x² is at least, where it underflows but x is not 0."""
 EIGEN = 1e-14
 """How far off eigenvalues may be, relative to the largest."""
 _0 = np.uint64(0)
@@ -46,6 +49,8 @@ class Curvature(NamedTuple):
                 self.gram[j, _0] += a
             for m in range(row.lo, k + np.uint64(1)):
                 self.gram[j, row.place(m)] += a * row.at(m)
+            if row.at(k) != 0.0 and self.gram[j, j] == 0.0:  # so that it shows that the column has occurred
+                self.gram[j, j] = SHOWN
         return True
 
     def grown(self, size: int) -> Curvature:
@@ -78,7 +83,10 @@ class Curvature(NamedTuple):
         Rounding has moved the loss of u by at most γ(Σ|u_j|‖x_j‖ + ‖y‖)² with γ = (T + 10)·4e−16, which is taken off:
         along columns that depend on each other to so many digits nothing can be proved without a bound on u.
         """
-        used = np.flatnonzero(np.diag(self.gram) > 0.0)  # the others lose nothing and gain nothing
+        squares = np.diag(self.gram)
+        used = np.flatnonzero(squares > 0.0)  # the others lose nothing and gain nothing
+        if np.any(squares[used] < LEAST_SQUARE):  # those have lost digits, if not everything
+            return 0.0
         Q = np.tril(self.gram) + np.tril(self.gram, -1).T
         total, rounds = float(self.totals[0]), float(self.totals[1])
         gamma = 3.0 * (rounds + 10.0) * 4e-16
@@ -92,7 +100,7 @@ class Curvature(NamedTuple):
                 least = _on_reals(Q[np.ix_(used, used)], b[used], total, gamma)
             else:
                 least = _on_any(Q, b, total, gamma, domain)
-        return max(0.0, least) if math.isfinite(least) else 0.0
+        return least if LEAST_SQUARE < least < math.inf else 0.0
 
 
 def open_curvature() -> Curvature:
@@ -116,8 +124,8 @@ def _on_ball(Q: Any, b: Any, total: float, gamma: float, centre: Any, radius: fl
     Q = Q - np.diag(gamma * b.size * np.diag(Q))
     eigen, V = np.linalg.eigh(Q)
     eigen = eigen - EIGEN * float(np.abs(eigen).max(initial=0.0))
-    reach = radius + float(np.linalg.norm(centre))
-    slack = gamma * total + EIGEN * b.size * float(np.linalg.norm(b)) * reach
+    reach = radius + norm(centre)
+    slack = gamma * total + EIGEN * b.size * norm(b) * reach
     slack += EIGEN * float(np.abs(eigen).max(initial=0.0)) * float(centre @ centre)
     total = total + float(centre @ Q @ centre - 2.0 * b @ centre) - slack
     along = V.T @ (b - Q @ centre)  # in v = u − centre: vᵀQv − 2(b − Qc)ᵀv + …
@@ -126,9 +134,9 @@ def _on_ball(Q: Any, b: Any, total: float, gamma: float, centre: Any, radius: fl
     def value(above: float) -> float:
         below = eigen + (floor + above)
         terms = np.divide(along**2, below, out=np.where(along == 0.0, 0.0, math.inf), where=below > 0.0)
-        return total - float(np.sum(terms)) - (floor + above) * radius * radius
+        return total - float(np.sum(terms)) - ((floor + above) * radius) * radius
 
-    top = float(np.linalg.norm(along)) / radius  # there ‖v‖ ≤ radius already
+    top = norm(along) / radius  # there ‖v‖ ≤ radius already
     if not 0.0 < top < math.inf:
         return value(0.0)
     low, high = math.log(max(top * 1e-24, 1e-300)), math.log(max(top, 1e-299))
@@ -140,7 +148,7 @@ def _on_ball(Q: Any, b: Any, total: float, gamma: float, centre: Any, radius: fl
 
 def _on_any(Q: Any, b: Any, total: float, gamma: float, domain: Domain) -> float:
     """The same on any bounded set: accelerated projected descent, and the tangent's lower bound at points met."""
-    reach = float(np.linalg.norm(domain.start(b.size))) + float(domain.diameter(b.size))
+    reach = norm(domain.start(b.size)) + float(domain.diameter(b.size))
     if not math.isfinite(reach):
         return 0.0
     steepest = max(0.0, float(np.linalg.eigvalsh(Q).max(initial=0.0)))

@@ -20,6 +20,7 @@ from rue._jit import kernel, values
 from rue.domains import Domain
 from rue.errors import DataError
 from rue.losses import Loss
+from rue.norms import LARGEST_TERM, LEAST_PRODUCT, norm
 from rue.regret.comparator import best_in_hindsight
 from rue.regret.interior import has_barrier
 from rue.regret.ranges import largest_norm
@@ -35,6 +36,9 @@ NARROW = 128
 
 STRAY = 0.2
 """By what share of the radius the best point may yet move: elec2 likes 0.2 to 1, a9a less than 0.5."""
+
+SPOILT = 2.0**1000
+"""What stands for the largest label where a product with a weight has underflowed."""
 
 USED, REDUCED, CELL = range(3)
 WEIGHT, LABEL = range(2)
@@ -70,6 +74,7 @@ class Digest(NamedTuple):
         entry = self.table[self.totals[USED]]
         entry[WEIGHT], entry[LABEL] = weight, weight * y
         self.largest[LABEL] = max(self.largest[LABEL], abs(y))
+        whole = weight >= LEAST_PRODUCT and (y == 0.0 or abs(entry[LABEL]) >= LEAST_PRODUCT)
         if row.shift > _0:
             entry[FIRST] = weight
             self.largest[FIRST] = 1.0
@@ -77,6 +82,9 @@ class Digest(NamedTuple):
             j = row.place(k) + _2
             entry[j] = weight * row.at(k)
             self.largest[j] = max(self.largest[j], abs(row.at(k)))
+            whole &= row.at(k) == 0.0 or abs(entry[j]) >= LEAST_PRODUCT
+        if not whole:  # a mean would be wrong: from now on nothing is proved
+            self.largest[LABEL] = SPOILT
         self.totals[USED] += 1
         return bool(self.totals[USED] < self.table.shape[0])
 
@@ -142,10 +150,10 @@ class Digest(NamedTuple):
             return -math.inf
         with np.errstate(all="ignore"):
             X, y, weights = self.means(by)
-            far = float(np.linalg.norm(self.largest[FIRST:] / by)) * largest_norm(domain, by.size)
+            far = norm(self.largest[FIRST:] / by) * largest_norm(domain, by.size)
             most = float(self.largest[LABEL])
             ends = [(p, label) for p in (-far, far) for label in (-most, most)]
-            if not math.isfinite(far):
+            if not (math.isfinite(far) and most <= LARGEST_TERM):
                 return -math.inf
             # Rounding may have moved a sum by `rounding` of its terms, and with it the loss and what the slope is of.
             slack = max(abs(loss.value(*end)) + 2.0 * abs(loss.slope(*end)) * (far + most) for end in ends)

@@ -19,9 +19,11 @@ from rue.domains import Domain
 from rue.errors import BadExample, SettingsError
 from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
 from rue.losses import Loss
+from rue.norms import LEAST_PRODUCT, LEAST_SQUARE, LOST, norm
 from rue.regret.certificate import Certificate
 from rue.regret.curvature import Curvature, open_curvature
 from rue.regret.digest import Digest, condenses, open_digest
+from rue.regret.ranges import largest_norm
 from rue.regret.witnesses import Pool, best_mixture, open_pool, watch
 from rue.rows import SparseRows
 from rue.streams import Block
@@ -89,8 +91,8 @@ class Evidence:
         return [(name, keeper) for name, keeper in kept if keeper is not None]
 
     def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
-        """Score a block by the predictions of any model; how many of its examples had none (NaN)."""
-        size = block.width + int(intercept)
+        """Score a block by the predictions of any model; how many of its examples had none (NaN), or no finite loss."""
+        size, predictions = block.width + int(intercept), np.array(predictions)  # rows that are left out become NaN
         self.widen(size)
         y, weights = block.labels(), block.column_of_weights()
         end, left_out = keep_accounts(self.loss, self.ledger, block.rows(intercept), y, weights, predictions, 0)
@@ -167,10 +169,11 @@ class Evidence:
         theorem, alone = "D1", A + domain.support(-S)
         if self.lambda_ > 0.0:
             theorem, alone = "D2", A + self.penalty + self._regularised(domain, S)
+        alone += self._underflown(domain, by)
         if not (math.isfinite(alone) and math.isfinite(total)):
             alone = math.inf
         at_least = total - alone if alone < math.inf else -math.inf
-        if self.loss.nonnegative and at_least <= self._rounding * (total + abs(A)):
+        if self.loss.nonnegative and at_least <= max(self._rounding * (total + abs(A)), LEAST_SQUARE):
             at_least = 0.0  # less than that is noise
         witnesses = 0
         if self.pool is not None and self.lambda_ == 0.0:
@@ -178,18 +181,27 @@ class Evidence:
             seen = self._witnessed(domain, by, total - A - self._rounding * (abs(total) + abs(A)), S)
             if self.digest is not None:
                 seen = max(seen, self.digest.at_least(self.loss, domain, by, self._rounding))
-            if seen > at_least:
+            if seen > max(at_least, LEAST_SQUARE if self.loss.nonnegative else -math.inf):
                 theorem, at_least = "D3", seen
         if self.curvature is not None and self.lambda_ == 0.0:
             exact = self.curvature.grown(S.size).at_least(domain, by)
             if exact >= at_least and exact > 0.0:
                 theorem, at_least = "D4", exact
-        norm, regret = float(np.linalg.norm(S)), total - at_least
+        regret = total - at_least
         if math.isnan(regret):
             regret = math.inf
         return Certificate(
-            domain, total, regret, alone, at_least, A, norm, left_out, theorem, units, witnesses, self.lambda_
+            domain, total, regret, alone, at_least, A, norm(S), left_out, theorem, units, witnesses, self.lambda_
         )
+
+    def _underflown(self, domain: Domain, by: Any) -> float:
+        """How far off ⟨S, u⟩ may be because products g_t·x_t underflowed; 0 where that is less than any bound shows.
+
+        It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round.
+        """
+        rounds, reach = float(self.ledger.sums[accounts.EXAMPLES]), _reach(domain, by.size)
+        lost = rounds * LOST * math.sqrt(by.size) / float(by.min(initial=1.0)) * reach
+        return lost if LEAST_PRODUCT < lost < math.inf else 0.0
 
     @property
     def _rounding(self) -> float:
@@ -217,7 +229,8 @@ class Evidence:
         B = self.lambda_ * float(self.ledger.sums[accounts.WEIGHT])
         if B == 0.0:
             return float(domain.support(-S))
-        free = float(S @ S) / (2.0 * B)
+        size = norm(S)
+        free = size / (2.0 * B) * size
         if domain.whole_space:
             return free
         if not np.isfinite(S / B).all():
@@ -231,10 +244,17 @@ class Evidence:
         """D3: the best lower bound that a witness, or a mixture of them and the learner, gives."""
         assert self.pool is not None
         pool, constants = self.pool, np.append(self.pool.constants(self._rounding), constant)
+        constants = constants - self._underflown(domain, by)
         if domain.centred_radius is not None:
-            return best_mixture(constants, pool.inner(S, by), domain.centred_radius)
+            inner = pool.inner(S, by)
+            return best_mixture(constants, inner, domain.centred_radius, pool.norms(S, by, inner))
         values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
         return max((value for value in values if math.isfinite(value)), default=-math.inf)
+
+
+def _reach(domain: Domain, size: int) -> float:
+    """The largest norm of a point of the domain; ∞ where there is none."""
+    return largest_norm(domain, size) if domain.bounded else math.inf
 
 
 def open_evidence(

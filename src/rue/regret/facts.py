@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rue.norms import norm
 from rue.regret.statement import ROUNDING, Assumption, Bound
 from rue.regret.trace import Trace
 from rue.steps import Derived, Horizon, Theory
@@ -28,7 +29,7 @@ class Facts:
         self.size = reach(K, np.zeros(trace.coordinates))
         self.reach = reach(K, w)
         if not self.bounded and radius is not None:
-            self.size, self.reach = float(radius), float(radius) + float(np.linalg.norm(w))
+            self.size, self.reach = float(radius), float(radius) + norm(w)
         self.moving = trace.gradient_squares > 0.0  # the other rounds change nothing and cost no regret
         self.etas = trace.etas[self.moving]
         self.total = float(trace.gradient_squares.sum())
@@ -122,13 +123,13 @@ def reach(K: Any, w: Any) -> float:
     if not K.bounded:
         return math.inf
     if (ball := K.as_ball(w.size)) is not None:
-        return float(np.linalg.norm(w - ball[0])) + float(ball[1])
+        return norm(w - ball[0]) + float(ball[1])
     if (box := K.sides(w.size)) is not None:
-        return float(np.linalg.norm(np.maximum(box[1] - w, w - box[0])))
+        return norm(np.maximum(box[1] - w, w - box[0]))
     square = float(w @ w)
     if (total := K.simplex_total) is not None:
         return math.sqrt(max(0.0, square + total * (total - 2.0 * float(w.min()))))
     if (radius := K.l1_radius) is not None:
         return math.sqrt(square + radius * (radius + 2.0 * float(np.abs(w).max(initial=0.0))))
-    away = float(np.linalg.norm(w - K.project(w)))
+    away = norm(w - K.project(w))
     return away + float(K.diameter(w.size))

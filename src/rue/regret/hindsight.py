@@ -12,6 +12,7 @@ from rue.domains import Domain
 from rue.errors import BadExample, DataError
 from rue.ledger import keep_accounts, open_ledger
 from rue.losses import Loss
+from rue.norms import norm, norms_of_rows
 from rue.regret.conjugates import terms_of
 from rue.streams import Block, blocks
 
@@ -75,8 +76,7 @@ class Hindsight:
         """What the last bound was lowered by for the sake of rounding."""
 
     def _norms(self) -> Any:
-        squares = self.X.multiply(self.X).sum(axis=1) if self.sparse else np.einsum("ij,ij->i", self.X, self.X)
-        return np.sqrt(np.asarray(squares).ravel() + self.intercept)
+        return norms_of_rows(self.X, bool(self.intercept))
 
     @property
     def sparse(self) -> bool:
@@ -175,7 +175,7 @@ class Hindsight:
             S = np.concatenate([[math.fsum(g)], S])
         lowest, reach = self._lowest(g, S, u)
         size = 10.0 * math.fsum(np.abs(starred)) + float((np.abs(g) * self.norms).sum()) * reach
-        size += (self.d + 10) * (float(np.linalg.norm(S)) + self.ridge * reach) * reach
+        size += (self.d + 10) * (norm(S) + self.ridge * reach) * reach
         return self._allowing(4e-16 * size, lowest - math.fsum(starred))
 
     def _lowest(self, g: Any, S: Any, u: Any) -> tuple[float, float]:
@@ -187,9 +187,9 @@ class Hindsight:
                 return -math.inf, 0.0
             nearest, residual = K.project_with_residual(target)
             if residual == 0.0 and K.exact_projection:
-                return float(S @ nearest + 0.5 * self.ridge * nearest @ nearest), float(np.linalg.norm(nearest))
-            away = max(0.0, float(np.linalg.norm(nearest - target)) - 2.0 * residual - 1e-9)
-            return 0.5 * self.ridge * (away * away - float(target @ target)), float(np.linalg.norm(target))
+                return float(S @ nearest + 0.5 * self.ridge * nearest @ nearest), norm(nearest)
+            away = max(0.0, norm(nearest - target) - 2.0 * residual - 1e-9)
+            return 0.5 * self.ridge * (away * away - float(target @ target)), norm(target)
         low_high = K.sides(self.d)
         if low_high is None:
             highest: float = K.support(-S)
@@ -204,7 +204,7 @@ class Hindsight:
         v = np.where(loose, 0.0, S)
         used = v != 0.0
         least = np.where(v > 0.0, low, high)[used]
-        return float(v[used] @ least) - charge, float(np.linalg.norm(least))
+        return float(v[used] @ least) - charge, norm(least)
 
     def loose(self, S: Any) -> Any:
         """The coordinates along which ⟨S, u⟩ falls for ever, of a box without sides there."""
@@ -214,10 +214,10 @@ class Hindsight:
     def _reach(self, u: Any) -> float:
         K = self.domain
         if (ball := K.as_ball(self.d)) is not None:
-            return float(np.linalg.norm(ball[0])) + ball[1]
+            return norm(ball[0]) + ball[1]
         if (total := K.l1_radius or K.simplex_total) is not None:
             return total
-        size = float(np.linalg.norm(u))
+        size = norm(u)
         return size + (self.domain.diameter(self.d) if self.domain.bounded else 1.0 + size)
 
 

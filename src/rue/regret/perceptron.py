@@ -9,6 +9,7 @@ import numpy as np
 
 from rue.errors import DataError
 from rue.losses import PerceptronLoss
+from rue.norms import norms_of_rows
 from rue.regret.statement import Assumption, Bound
 from rue.streams import Block, Labels, blocks, floats
 
@@ -117,12 +118,9 @@ def _scaled(features: Any, y: Any) -> tuple[Any, float]:
     """The rows y_t x_t / X, and X = max ‖x_t‖ (1 if all are 0)."""
     from scipy import sparse
 
+    X = float(norms_of_rows(features, False).max(initial=0.0)) or 1.0
     if isinstance(features, np.ndarray):
-        squares = np.einsum("ij,ij->i", features, features)
-        X = math.sqrt(float(squares.max(initial=0.0))) or 1.0
         return features * (y / X)[:, None], X
-    squares = features.multiply(features).sum(axis=1)
-    X = math.sqrt(float(np.max(squares, initial=0.0))) or 1.0
     return sparse.csr_array(sparse.diags_array(y / X) @ features), X
 
 

@@ -11,6 +11,7 @@ from rue._jit import foreign
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.losses import Loss
+from rue.norms import norm
 from rue.registry import make
 
 __all__ = ["largest_norm", "loss_range"]
@@ -63,7 +64,7 @@ def largest_norm(domain: Domain, d: int | None) -> float:
     """max ‖w‖ over the domain, or an upper bound of it."""
     size = domain.dimension or d
     if (ball := domain.as_ball(size or 0)) is not None:
-        return ball[1] + float(np.linalg.norm(ball[0]))
+        return ball[1] + norm(ball[0])
     if (total := domain.l1_radius or domain.simplex_total) is not None:
         return total
     if len(domain.parts) > 1:
@@ -73,5 +74,5 @@ def largest_norm(domain: Domain, d: int | None) -> float:
     if size is None:
         raise SettingsError(f"loss_range: {domain!r} needs d=…, the number of coordinates with the intercept's.")
     if (box := domain.sides(size)) is not None:
-        return float(np.linalg.norm(np.maximum(abs(box[0]), abs(box[1]))))
-    return float(np.linalg.norm(domain.start(size))) + domain.diameter(size)
+        return norm(np.maximum(abs(box[0]), abs(box[1])))
+    return norm(domain.start(size)) + domain.diameter(size)

@@ -10,6 +10,7 @@ import numpy as np
 from rue.domains import Domain
 from rue.errors import DataError
 from rue.learners import Learner
+from rue.norms import norm, norms_of_rows
 from rue.regret.comparator import Comparator, best_in_hindsight
 from rue.regret.facts import reach
 from rue.streams import Block, Labels, blocks
@@ -66,8 +67,7 @@ class Stored:
     @property
     def norms(self) -> Any:
         """‖x_t‖, the intercept's 1 included."""
-        squares = np.einsum("ij,ij->i", self.X, self.X) if isinstance(self.X, np.ndarray) else self.X.power(2).sum(1)
-        return np.sqrt(np.asarray(squares).ravel() + float(self.intercept))
+        return norms_of_rows(self.X, self.intercept)
 
     def best(self, K: Domain, lambda_: float, tolerance: float = 1e-6, weights: Any = None) -> Comparator:
         return best_in_hindsight(
@@ -95,7 +95,7 @@ class Stored:
         u = comparator.point
         U, norms, g = reach(K, np.zeros(u.size)), self.norms, np.abs(self.slopes)
         if not math.isfinite(U):
-            U = max(float(np.linalg.norm(u)), float(np.max(g / self.weights * norms)) / lambda_ if lambda_ else 0.0)
+            U = max(norm(u), float(np.max(g / self.weights * norms)) / lambda_ if lambda_ else 0.0)
         labels = self.y**2 if self.loss.quadratic else np.abs(self.y)
         sizes = self.weights * (np.abs(self.losses) + np.abs(self.losses_of(u)) + labels + lambda_ * U * U)
         sizes += g * (np.abs(self.predictions) + norms * U)

@@ -16,6 +16,7 @@ from rue._intrinsics import LANES, aligned_zeros, fetch, gather_rows, move_rows
 from rue._jit import kernel, values
 from rue._lanes import choose, higher, lanes, lower, root
 from rue.errors import SettingsError
+from rue.norms import LEAST_SQUARE, norm
 from rue.rows import SOON
 
 __all__ = ["RATES", "Pool", "best_mixture", "filled_up", "open_pool", "watch"]
@@ -245,12 +246,23 @@ class Pool(NamedTuple):
         """S of witness i, in `size` coordinates."""
         return self.spread(self.table[:, self.scratch.shape[1] + i], size)
 
-    def inner(self, S: Any, by: Any) -> Any:
-        """⟨S_i, S_j⟩ of the witnesses and, last, of the learner's S, which is in units of `by` already."""
+    def sums(self, S: Any, by: Any) -> Any:
+        """The S of each witness and, last, the learner's, which is in units of `by` already, as columns."""
         sums = self.table[1 : self.places.size + 1, self.scratch.shape[1] :]
         own = sums[:, : self.radii.size] / by[self.places, None]
-        both = np.column_stack([own, S[self.places]])  # where no feature occurred S is 0
+        return np.column_stack([own, S[self.places]])  # where no feature occurred S is 0
+
+    def inner(self, S: Any, by: Any) -> Any:
+        """⟨S_i, S_j⟩ of the columns of `sums`."""
+        both = self.sums(S, by)
         return both.T @ both
+
+    def norms(self, S: Any, by: Any, inner: Any) -> Any:
+        """‖S_i‖ of the columns of `sums`, whose inner products are known but may under- or overflow."""
+        squares = np.diag(inner)
+        if np.all((squares >= LEAST_SQUARE) & (squares < 1.0 / LEAST_SQUARE)):
+            return np.sqrt(squares)
+        return np.array([norm(column) for column in self.sums(S, by).T])
 
 
 @kernel
@@ -341,18 +353,25 @@ def watch(loss: Any, keeper: Any, rows: Any, y: Any, weights: Any, predictions: 
     return y.size
 
 
-def best_mixture(constants: Any, inner: Any, radius: float) -> float:
+def best_mixture(constants: Any, inner: Any, radius: float, norms: Any = None) -> float:
     """max over θ in the simplex of Σθ_i c_i − U‖Σθ_i S_i‖, nearly: from the best vertex, towards one vertex at a time.
 
-    `inner` holds the ⟨S_i, S_j⟩. Every θ gives a valid bound, so it does not matter how near.
+    `inner` holds the ⟨S_i, S_j⟩, and `norms` the ‖S_i‖ where those may under- or overflow. Every θ gives a valid bound,
+    so it does not matter how near.
     """
-    values = constants - radius * np.sqrt(np.maximum(0.0, np.diag(inner)))
+    norms = np.sqrt(np.maximum(0.0, np.diag(inner))) if norms is None else norms
+    values = constants - radius * norms
     usable = np.isfinite(values)
     if not usable.any():
         return -math.inf
-    constants, inner = constants[usable], inner[np.ix_(usable, usable)]
     start = int(np.argmax(values[usable]))
     best = float(values[usable][start])
+    usable &= (norms == 0.0) | (np.diag(inner) >= LEAST_SQUARE)  # of the others ⟨S_i, S_j⟩ may have lost all digits
+    if not usable.any() or not np.isfinite(inner[np.ix_(usable, usable)]).all():
+        return best
+    constants, inner, values = constants[usable], inner[np.ix_(usable, usable)], values[usable]
+    start = int(np.argmax(values))
+    first, best = best, float(values[start])
     theta = np.zeros(constants.size)
     theta[start] = 1.0
     for _ in range(4 * constants.size):
@@ -376,4 +395,4 @@ def best_mixture(constants: Any, inner: Any, radius: float) -> float:
         best = float(reached[i])
         theta *= 1.0 - low[i]
         theta[i] += low[i]
-    return best
+    return max(first, best)
