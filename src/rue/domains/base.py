@@ -30,6 +30,17 @@ class Domain:
     grows: ClassVar[bool] = False
     """Whether coordinates may be added later; if not, the width is fixed by the first example or by `d=`."""
     scratch_rows: int = 0
+    _alike: bool = False
+    """What `keeps_zeros` says of a set of rue's own."""
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether all coordinates are alike, and one that is 0 stays 0 in a projection and adds nothing to the support.
+
+        Then features that never occur need no place, in a point or in a certificate. A class of your own never says so,
+        whatever it inherits.
+        """
+        return bool(self._alike) and not foreign(self)
 
     @property
     def bounded(self) -> bool:

@@ -22,6 +22,7 @@ class Reals(Domain):
 
     kind = "scaled"
     grows = True
+    _alike = True
 
     def onto(self, w: Any, scratch: Any) -> float:
         return 0.0
@@ -57,6 +58,10 @@ class Ball(Domain):
 
     @property
     def grows(self) -> bool:  # type: ignore[override]  # an off-centre ball has a fixed width
+        return not self.centre.size
+
+    @property
+    def _alike(self) -> bool:  # type: ignore[override]
         return not self.centre.size
 
     @property
@@ -154,6 +159,10 @@ class Box(Domain):
         size = int(max(self.lower.size, self.upper.size))
         return size if size > 1 else None
 
+    @property
+    def _alike(self) -> bool:  # type: ignore[override]
+        return self.dimension is None and bool(self.lower[0] <= 0.0 <= self.upper[0])
+
     def clip(self, j: Any, value: Any) -> Any:
         """The nearest number to `value` that coordinate j may have."""
         return min(self.high(j), max(self.low(j), value))
@@ -211,6 +220,7 @@ class Orthant(Domain):
 
     kind = "coordinate"
     grows = True
+    _alike = True
 
     def clip(self, j: Any, value: Any) -> Any:
         return max(0.0, value)

@@ -90,6 +90,7 @@ class L1Ball(Domain):
 
     radius: float
     bounded = True
+    _alike = True
 
     def __post_init__(self) -> None:
         if not 0.0 < self.radius < math.inf:
