@@ -4,7 +4,8 @@
     ├── SettingsError (ValueError)     something was asked for that cannot be built
     │   └── UnknownName                a name that is in no registry
     ├── DataError (ValueError)         the data contradict the learner or the loss
-    │   └── BadExample                 one example is unusable; `row` says which
+    │   ├── BadExample                 one example is unusable; `row` says which
+    │   └── NoRoom                     what the data ask for is more than the memory there is
     └── CheckFailed (AssertionError)   a class breaks the contract that `rue.checks` tests
 
 A message is one sentence: what is wrong, where, and what to do.
@@ -12,7 +13,7 @@ A message is one sentence: what is wrong, where, and what to do.
 
 from __future__ import annotations
 
-__all__ = ["BadExample", "CheckFailed", "DataError", "RueError", "SettingsError", "UnknownName"]
+__all__ = ["BadExample", "CheckFailed", "DataError", "NoRoom", "RueError", "SettingsError", "UnknownName"]
 
 
 class RueError(Exception):
@@ -44,6 +45,10 @@ class BadExample(DataError):
 
     def __reduce__(self) -> tuple[type[BadExample], tuple[int, str]]:
         return BadExample, (self.row, self.why)
+
+
+class NoRoom(DataError):
+    """Data for which a learner would need more memory than there is; refused before any of it is allocated."""
 
 
 class CheckFailed(RueError, AssertionError):

@@ -147,12 +147,16 @@ def weights_of(what: Any) -> Weights:
     """
     model = _model(what)
     point, shift = _point(model.learner), int(model.learner.intercept)
-    many = 1 if point.ndim == 1 else point.shape[1]
+    many = max(1, 1 if point.ndim == 1 else point.shape[1])
     used = np.flatnonzero(point)
+    coordinates = used // many
+    if (of_places := model.learner.coordinates_of_places()) is not None:
+        order = np.argsort(of_places[coordinates], kind="stable")
+        used, coordinates = used[order], of_places[coordinates[order]]
     return Weights(
-        used // max(many, 1) - shift,
+        coordinates - shift,
         point.reshape(-1)[used],
-        used % max(many, 1),
+        used % many,
         _classes(model),
         _names(model),
     )
@@ -178,7 +182,7 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
     indices, values = _row(model, x)
     with_intercept = np.concatenate(([1.0] * learner.intercept, values))
     places = np.concatenate(([0] * learner.intercept, indices + int(learner.intercept))).astype(np.int64)
-    point, block = _point(learner)[places], _block(indices, values, learner.d)
+    point, block = _point(learner)[_in_point(learner, places)], _block(indices, values, learner.d)
     predicted = learner.predict_many(block, average=bool(learner.algorithm.averaging))[0]
     if isinstance(learner, ClassLearner):
         classes = _classes(model)
@@ -220,7 +224,19 @@ def _model(what: Any) -> Model:
 
 
 def _point(learner: Learner) -> Any:
-    return learner.average if learner.algorithm.averaging else learner.point
+    """The weights that predictions go by, of the coordinates that have a place."""
+    return learner.point_in_places(average=bool(learner.algorithm.averaging))
+
+
+def _in_point(learner: Learner, coordinates: Any) -> Any:
+    """The places of coordinates; one that has none gets one whose weight is 0."""
+    if learner.numbering is None:
+        return coordinates
+    shift = int(learner.intercept)
+    found = np.zeros(coordinates.size, dtype=np.int64)
+    features = coordinates >= shift
+    found[features] = learner.numbering.places_of(coordinates[features] - shift).astype(np.int64) + shift
+    return found
 
 
 def features_in_use(learner: Learner) -> int:

@@ -22,7 +22,7 @@ from rue.regret.certificate import Certificate, require_domain
 from rue.regret.evidence import Evidence
 from rue.streams import Block, Labels, Reading, Stream, read, read_like
 
-__all__ = ["Kept", "Run", "certificate_of", "learn", "predictions_for", "score"]
+__all__ = ["Kept", "Run", "certificate_of", "learn", "norm_of_point", "predictions_for", "score"]
 
 
 @kernel
@@ -145,7 +145,9 @@ def certificate_of(
         raise SettingsError(f"certificate: {NO_CERTIFICATE}.")
     if radius is not None and domain is not None:
         raise SettingsError("certificate: give a radius or a domain, not both.")
-    scales = learner.scales
+    scales = learner.scales_in_places()
+    if scales is not None and evidence.numbering is not None and evidence.numbering is not learner.numbering:
+        scales = evidence.in_places(scales, learner.coordinates_of_places())
     if units is None:
         units = "raw" if scales is None else "largest"
     if radius is not None:
@@ -155,12 +157,17 @@ def certificate_of(
     elif learner.domain.bounded or evidence.lambda_ > 0.0:
         K = learner.domain
     else:
-        point = learner.point
-        if units == "largest" and scales is not None:
-            point = point * scales[: point.size]
-        size = norm(point)
+        size = norm_of_point(learner, units == "largest")
         K = Ball(size if size > 0.0 else 1.0) if size < math.inf else learner.domain
     return evidence.certificate(K, units, scales, left_out)
+
+
+def norm_of_point(learner: Learner, scaled: bool) -> float:
+    """‖w‖ of a learner's point; if `scaled`, of weights of features in units of their largest magnitude."""
+    point, scales = learner.point_in_places(), learner.scales_in_places()
+    if scaled and scales is not None:
+        point = point * scales[: point.size]
+    return norm(point)
 
 
 def learn(

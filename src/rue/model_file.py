@@ -32,7 +32,7 @@ from rue.learners.standing import MOST_LOOKS, Course, members_of
 from rue.learning import Run, predictions_for
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss
-from rue.model_arrays import MOST_COORDINATES, Reader, count, put, put_text, rows_of, typed
+from rue.model_arrays import MOST_COORDINATES, Places, Reader, count, put, put_text, rows_of, typed
 from rue.model_learner import learner_read, learner_written
 from rue.regret.curvature import WIDEST, Curvature
 from rue.regret.digest import shelved
@@ -129,7 +129,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
     reader = Reader(arrays)
     try:
         learner = learner_read(reader, head["learner"], known, head["format"])
-        evidence = None if head["evidence"] is None else _evidence_read(reader, head["evidence"], known)
+        evidence = None if head["evidence"] is None else _evidence_read(reader, head["evidence"], known, learner)
         labels = None if head["labels"] is None else _labels_read(head["labels"])
         course = _course_read(reader, head["course"] if head["format"] > 1 else None, learner)
         kinds: dict[str, type] = {"history": list, "features": dict, "counts": dict}
@@ -150,40 +150,59 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
 def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any]:
     ledger, largest, pool, curvature = evidence.ledger, evidence.largest, evidence.pool, evidence.curvature
     digest = evidence.digest
-    parts = {"evidence.sums": ledger.sums, "evidence.S": ledger.S}
-    parts |= {} if largest is None else {"evidence.largest": largest.magnitudes}
+    wide = evidence.numbering is not None
+    coordinates: Any = None if evidence.numbering is None else evidence.numbering.coordinates(evidence.intercept)
+    size = evidence.coordinates if wide else ledger.S.size
+    parts = {"evidence.sums": ledger.sums}
+    if curvature is not None and wide:
+        curvature, parts["curvature.coordinates"] = curvature.in_use(coordinates)
     for keeper in (pool, curvature, digest):
         parts |= {} if keeper is None else keeper.stored()
+    if pool is not None and wide:
+        parts["pool.places"] = coordinates[pool.places].astype(np.float64)
     for name, array in parts.items():
         put(arrays, name, np.ascontiguousarray(array))
+    for name, array in (("S", ledger.S), ("largest", None if largest is None else largest.magnitudes)):
+        if array is not None:
+            array = array if coordinates is None else array[: coordinates.size]
+            put(arrays, f"evidence.{name}", array, coordinates, size)
     return {
         "loss": rebuilt(evidence.loss),
         "lambda": float(evidence.lambda_),
         "penalty": float(evidence.penalty),
-        "size": ledger.S.size,
-        "largest": None if largest is None else largest.magnitudes.size,
-        "pool": None if pool is None else [pool.lines.size, pool.places.size, pool.radii.size, bool(pool.largest.size)],
+        "size": size,
+        "largest": None if largest is None else size if wide else largest.magnitudes.size,
+        "pool": None
+        if pool is None
+        else [size if wide else pool.lines.size, pool.places.size, pool.radii.size, bool(pool.largest.size)],
         "curvature": None if curvature is None else curvature.moment.size,
         "unasked": bool(evidence.unasked),
         "digest": None if digest is None else [digest.largest.size, *digest.totals[:2].tolist()],
     }
 
 
-def _evidence_read(reader: Reader, head: Any, known: Iterable[type]) -> Evidence:
+def _evidence_read(reader: Reader, head: Any, known: Iterable[type], learner: Learner) -> Evidence:
     loss = from_json(head["loss"], known)
     lambda_, penalty = typed(head["lambda"], float), typed(head["penalty"], float)
     if not isinstance(loss, Loss) or not 0.0 <= lambda_ < np.inf:
         raise DataError("its evidence is about no loss of rue's")
-    ledger: Ledger = open_ledger(rows_of(head["size"], 1))
+    numbering, places = learner.numbering, None
+    wide: dict[str, Any] = {}
+    if numbering is not None:
+        size = count(head["size"], MOST_COORDINATES)
+        places = Places(numbering, learner.intercept, size)
+        wide = {"numbering": numbering, "coordinates": size, "intercept": learner.intercept}
+    size = rows_of(head["size"], 1) if places is None else places.size
+    ledger: Ledger = open_ledger(size)
     reader.fill("evidence.sums", ledger.sums)
-    reader.fill("evidence.S", ledger.S)
+    reader.fill("evidence.S", ledger.S, places)
     count(float(ledger.sums[accounts.EXAMPLES]), 2**53)
     largest = pool = curvature = digest = None
     if head["largest"] is not None:
-        largest = Largest(np.zeros(rows_of(head["largest"], 1)))
-        reader.fill("evidence.largest", largest.magnitudes)
+        largest = Largest(np.zeros(rows_of(head["largest"], 1) if places is None else size))
+        reader.fill("evidence.largest", largest.magnitudes, places)
     if head["pool"] is not None:
-        pool = _pool_read(reader, ledger.S.size, *typed(head["pool"], list))
+        pool = _pool_read(reader, places, ledger.S.size, *typed(head["pool"], list))
     if head["curvature"] is not None:
         n = count(head["curvature"], WIDEST)
         if not loss.quadratic:
@@ -196,12 +215,35 @@ def _evidence_read(reader: Reader, head: Any, known: Iterable[type]) -> Evidence
             reader.fill(name, array)
     if digest is not None:
         digest.require_sane()
-    return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty, digest, typed(head["unasked"], bool))
+    if curvature is not None and places is not None:
+        curvature = _curvature_placed(reader, curvature, places)
+    unasked = typed(head["unasked"], bool)
+    return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty, digest, unasked, **wide)
 
 
-def _pool_read(reader: Reader, most: int, size: Any, used: Any, many: Any, scaled: Any) -> Pool:
+def _curvature_placed(reader: Reader, curvature: Curvature, places: Places) -> Curvature:
+    """Where a file says which coordinates it is of, with these at their places."""
+    n = curvature.moment.size
+    if "curvature.coordinates" not in reader.arrays:
+        coordinates = np.arange(n, dtype=np.float64)
+    else:
+        coordinates = np.zeros(n)
+        reader.fill("curvature.coordinates", coordinates)
+    whole = coordinates.astype(np.int64)
+    rising = bool((np.diff(whole) > 0).all()) and np.array_equal(whole, coordinates)
+    if not rising or (n and not 0 <= whole[0] <= whole[-1] < places.coordinates):
+        raise DataError("its curvature does not fit together")
+    at = places.of(whole)
+    if np.unique(at).size < n:
+        raise DataError("its curvature does not fit together")
+    return curvature.moved(at, places.size)
+
+
+def _pool_read(reader: Reader, at: Places | None, most: int, size: Any, used: Any, many: Any, scaled: Any) -> Pool:
     K = count(many, 2**16)
-    size, used = rows_of(size, 1), rows_of(used, 2 * K)
+    used = rows_of(used, 2 * K)
+    size = rows_of(size, 1) if at is None else count(size, at.coordinates)
+    most = most if at is None else at.coordinates
     if K == 0 or size > max(most, 1) or used > size or not isinstance(scaled, bool):
         raise DataError("its witnesses do not fit together")
     read = {
@@ -215,6 +257,8 @@ def _pool_read(reader: Reader, most: int, size: Any, used: Any, many: Any, scale
     places = read["places"].astype(np.int64)
     if not np.array_equal(places, read["places"]) or not (np.diff(np.sort(places)) > 0).all() or (places >= size).any():
         raise DataError("its witnesses do not fit together")
+    if at is not None:
+        places, size = at.of(places), at.size
     lines = np.zeros(size, dtype=np.uint32)
     lines[places] = np.arange(1, used + 1)
     return filled_up(read["table"], lines, places, read["state"], read["radii"], read["rates"], read["largest"])

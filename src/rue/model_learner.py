@@ -20,10 +20,10 @@ from rue.learners.matrices import DIAGONAL, NARROW, USED
 from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
 from rue.learners.multiclass import Softmax
-from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
+from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, of_coordinates, state_of
 from rue.learners.pool import COLUMNS, HELD, HIGH, KINDS, LOW, SLOPES, SPREAD_OF_LABELS, UNIT, PoolPoint
 from rue.learners.softmax import ClassPool
-from rue.model_arrays import Reader, count, put, put_text, require_memory, typed
+from rue.model_arrays import Places, Reader, count, put, put_text, require_memory, typed
 from rue.settings import from_json, rebuilt
 from rue.streams.labels import MOST_CLASSES
 
@@ -42,10 +42,11 @@ def learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
     if point is None:
         return written
-    if algorithm.start(learner.coordinates, np.zeros)[0] != state["_rule"]:
+    if algorithm.start(learner.coordinates, np.zeros, min(1, learner.coordinates))[0] != state["_rule"]:
         raise SettingsError(f"{learner!r} cannot be saved: its step depends on how wide the first example was.")
-    for name, array in _kept(point, learner.coordinates).items():
-        put(arrays, f"point.{name}", array)
+    coordinates = learner.coordinates_of_places()
+    for name, array in _kept(point, learner.places).items():
+        put(arrays, f"point.{name}", array, coordinates if of_coordinates(name) else None, learner.coordinates)
     places = list(learner.names.places)
     for place in places:
         if type(place) not in (str, int, float, bool, type(None)) or place != place:
@@ -61,18 +62,22 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
         if type(part) not in _ALGORITHMS:
             raise DataError("it names no algorithm of rue's")
         typed(part.name, str)
-    names, d, rule, point = Names(), 0, None, None
+    names, d, rule, point, numbering = Names(), 0, None, None, None
     if head["d"] is not None:
         d = count(head["d"], 2**32)
         coordinates = d + int(intercept)
         classes = count(head["classes"], MOST_CLASSES) if isinstance(algorithm, Softmax) else 1
-        require_memory(coordinates, classes * _columns(algorithm))
-        rule, point = algorithm.start(coordinates, np.zeros)
+        where = _places(reader, algorithm, d, intercept)
+        numbering = None if where is None else where.numbering
+        room = coordinates if where is None else where.size
+        require_memory(room, classes * _columns(algorithm))
+        rule, point = algorithm.start(coordinates, np.zeros, room)
         if isinstance(point, ClassPool):
             point = point.admitting(max(classes, point.classes()))
         point = _with_pools(point, "laid_out")
-        for name, array in _kept(point, coordinates).items():
-            _require_weights(name.rpartition(".")[2], reader.fill(f"point.{name}", array))
+        for name, array in _kept(point, room).items():
+            found = reader.fill(f"point.{name}", array, where if of_coordinates(name) else None)
+            _require_weights(name.rpartition(".")[2], found)
         if version == 1:
             _rearrange(point)
         _require_sane(point, algorithm)
@@ -84,9 +89,28 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
     made = ClassLearner if isinstance(algorithm, Softmax) else Learner
     learner: Learner = made.__new__(made)
     learner.__setstate__(
-        {"algorithm": algorithm, "intercept": intercept, "d": d, "names": names, "_rule": rule, "_point": point}
+        {
+            "algorithm": algorithm,
+            "intercept": intercept,
+            "d": d,
+            "names": names,
+            "numbering": numbering,
+            "_rule": rule,
+            "_point": point,
+        }
     )
     return learner
+
+
+def _places(reader: Reader, algorithm: Any, d: int, intercept: bool) -> Places | None:
+    """Where coordinates are in a learner of so many features, if only those in use are to have a place."""
+    if algorithm.wide is None or d <= algorithm.wide:
+        return None
+    named = [name for name in reader.arrays if name.startswith("point.") and not name.endswith((".rows", ".names"))]
+    named = [name for name in named if of_coordinates(name)]
+    named += [name for name in ("evidence.S", "evidence.largest") if name in reader.arrays]
+    numbering = reader.numbering(named, intercept)
+    return None if numbering.base >= d else Places(numbering, intercept, d + int(intercept))
 
 
 def _with_pools(point: Any, how: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from rue import ledger as accounts
 from rue._beside import helpers
 from rue.baselines import Baselines
-from rue.errors import BadExample, DataError, SettingsError
+from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.standing import MIXTURES, Course, next_mark
 from rue.registry import make
@@ -145,7 +145,7 @@ class Pass:
             end = min(len(block), begin + mark - self.course.seen)
             outs.append(self._learn(block.part(begin, end)))
             self.course.seen += outs[-1].size
-            if self.course.seen == mark:
+            if self.course.seen == mark and self._evidence is not None:
                 self.course.look(self.learner)
             if self.stopped is not None:
                 self.stopped = BadExample(begin + self.stopped.row, self.stopped.why)
@@ -153,16 +153,45 @@ class Pass:
         return np.concatenate(outs)
 
     def _learn(self, block: Block) -> Any:
-        """Some rows whose labels have been looked at."""
+        """Some rows whose labels have been looked at; one that memory cannot hold is an unusable one."""
         said = block.y
         assert said is not None
         assert self.labels is not None
-        block = Block(block.X, self.labels.encode(said), block.weights)
-        self.learner.widen(block)
+        encoded = Block(block.X, self.labels.encode(said), block.weights)
+        try:
+            encoded = self.learner.widen(encoded)
+        except NoRoom as error:
+            return self._learn_halves(block, error) if len(block) > 1 else self._no_room(str(error))
         if self._evidence is None:
             lambda_ = float(getattr(self.learner.algorithm, "lambda_", 0.0))
             self._evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._kept)
             self._penalty = self.learner.penalty  # of rounds before this pass
+        return self._learn_rows(encoded, said)
+
+    def _learn_halves(self, block: Block, why: NoRoom) -> Any:
+        """A block that memory cannot hold, half by half, until the row is found that it cannot."""
+        narrow = block.narrowed()
+        if self.learner.algorithm.wide is None and narrow.width < block.width:
+            raise why  # the width is not that of some row, but of the matrix, or of the slots that words are hashed to
+        middle, outs = len(block) // 2, []
+        for begin, end in ((0, middle), (middle, len(block))):
+            outs.append(self._learn(narrow.part(begin, end).narrowed()))
+            if self.stopped is not None:
+                self.stopped = BadExample(begin + self.stopped.row, self.stopped.why)
+                break
+        return np.concatenate(outs)
+
+    def _no_room(self, why: str) -> Any:
+        """The one row of a block is unusable."""
+        if self.bad == "stop":
+            self.stopped = BadExample(0, why)
+            return np.empty(0)
+        self.skipped += 1
+        return np.full(1, np.nan)
+
+    def _learn_rows(self, block: Block, said: Any) -> Any:
+        """Rows that there is room for, with their labels as the loss takes them and as they came."""
+        assert self.labels is not None
         ledger = self._ledger()
         out, begin, skipped, stopped = np.empty(len(block)), 0, 0, ""
         started = time.perf_counter()
@@ -192,9 +221,12 @@ class Pass:
     def _ledger(self) -> accounts.Ledger:
         """The one the loop writes to, with room for a block; S is added up beside it, if anybody is there."""
         assert self._evidence is not None
+        if self.learner.numbering is not self._evidence.numbering:
+            self.catch_up()
+        self._evidence.follow(self.learner)
         if self._helped:
             return self._evidence.ledger._replace(apart=True)
-        self._evidence.widen(self.learner.coordinates)
+        self._evidence.widen(self._evidence.room_for(self.learner.places))
         return self._evidence.ledger
 
     def take(self, read: Read) -> tuple[Block, Any]:
@@ -217,7 +249,7 @@ class Pass:
     def _account(self, block: Block, out: Any, end: int, skipped: int) -> None:
         """Everything kept beside the sums: rows up to `end`. Witnesses see them while the learner goes on."""
         assert self._evidence is not None
-        shown = block, out, self.learner.intercept, self.learner.coordinates
+        shown = block, out, self.learner.intercept, self.learner.places
         if not self._helped:
             self._evidence.watch(*shown)
         else:

@@ -31,7 +31,7 @@ from rue.curves import (
 from rue.domains import Ball, Domain
 from rue.errors import DataError, SettingsError
 from rue.games import Game
-from rue.learning import Run
+from rue.learning import Run, norm_of_point
 from rue.sheets import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Sheet, new_figure, save, saveable
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
     sheet, evidence = Sheet(ax), run.evidence
     audited = source if isinstance(source, Audit) else None
     first = run.certificate() if audited is None else audited.certificate
-    units, scales = first.units, run.learner.scales
+    units, scales = first.units, run.learner.scales_in_places()
     middle = _radius(run, first.radius, units)
     ends = [middle / 100.0, 10.0 * middle]
     if evidence.pool is not None:
@@ -248,10 +248,7 @@ def _radius(run: Run, radius: float | None, units: str) -> float:
     """The radius in the middle of the picture."""
     if radius is not None and radius > 0.0:
         return radius
-    point = run.learner.point
-    if units == "largest" and run.learner.scales is not None:
-        point = point * run.learner.scales[: point.size]
-    norm = float(np.linalg.norm(point))
+    norm = norm_of_point(run.learner, units == "largest")
     return norm if 0.0 < norm < math.inf else 1.0
 
 

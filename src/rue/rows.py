@@ -144,13 +144,18 @@ def _row(cls: type[R]) -> type[R]:
 
 @_row
 class SparseRow(NamedTuple):
-    """Features `indices[lo:hi]`, strictly increasing, with their `values[lo:hi]`."""
+    """Features at the places `indices[lo:hi]` of a point, with their `values[lo:hi]`.
+
+    As the data have them their indices are `given[lo:hi]`, strictly increasing: the same array, unless a
+    `rue.numbering.Numbering` says where features are.
+    """
 
     indices: Any
     values: Any
     lo: Any
     hi: Any
     shift: Any
+    given: Any
 
     def place(self, k: Any) -> Any:
         return self.indices[k] + self.shift
@@ -178,14 +183,14 @@ class SparseRow(NamedTuple):
         return self.hi + many <= np.uint64(self.indices.size)
 
     def fits(self, size: Any) -> Any:
-        """Whether every index lies inside a point of `size` coordinates; indices must be increasing."""
+        """Whether every index lies inside a point of `size` coordinates; the given indices must be increasing."""
         return self.shift <= size and (self.hi <= self.lo or self.indices[self.hi - _1] + self.shift < size)
 
     def ordered(self) -> Any:
         """Whether indices increase strictly; no early exit, so that it is a few vector instructions."""
         good = True
         for k in range(self.lo + _1, self.hi):
-            good &= self.indices[k] > self.indices[k - _1]
+            good &= self.given[k] > self.given[k - _1]
         return good
 
 
@@ -219,13 +224,14 @@ class DenseRow(NamedTuple):
 
 @values
 class SparseRows(NamedTuple):
-    """Consecutive sparse examples: the arrays of a CSR matrix, indices as uint32."""
+    """Consecutive sparse examples: the arrays of a CSR matrix, indices as uint32; `given` as in `SparseRow`."""
 
     indptr: Any
     indices: Any
     values: Any
     width: Any
     shift: Any
+    given: Any
 
     def coordinates(self) -> Any:
         """How many coordinates a point needs for these rows."""
@@ -237,7 +243,7 @@ class SparseRows(NamedTuple):
 
     def row(self, i: Any) -> SparseRow:
         return SparseRow(
-            self.indices, self.values, np.uint64(self.indptr[i]), np.uint64(self.indptr[i + 1]), self.shift
+            self.indices, self.values, np.uint64(self.indptr[i]), np.uint64(self.indptr[i + 1]), self.shift, self.given
         )
 
 

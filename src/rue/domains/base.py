@@ -49,6 +49,7 @@ class Domain(Declared):
             "exact_support",
             "exact_projection",
             "parts",
+            "keeps_zeros",
         ]
     )
 
@@ -63,6 +64,14 @@ class Domain(Declared):
     """Whether `support` is h_K itself and not an upper bound of it."""
     exact_projection: ClassVar[bool] = False
     """Whether `onto` ends within rounding of the nearest point."""
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether all coordinates are alike, and one that is 0 stays 0 in a projection and adds nothing to the support.
+
+        Then features that never occur need no place, in a point or in a certificate.
+        """
+        return False
 
     @property
     def centred_radius(self) -> float | None:

@@ -24,6 +24,7 @@ class Reals(Domain):
     kind = "scaled"
     grows = True
     whole_space = True
+    keeps_zeros = True
     exact_support = True
     exact_projection = True
 
@@ -73,6 +74,10 @@ class Ball(Domain):
 
     @property
     def grows(self) -> bool:  # type: ignore[override]  # an off-centre ball has a fixed width
+        return not self.centre.size
+
+    @property
+    def keeps_zeros(self) -> bool:
         return not self.centre.size
 
     @property
@@ -174,6 +179,9 @@ class Box(Domain):
 
     def sides(self, d: int) -> tuple[Any, Any]:
         return np.broadcast_to(self.lower, d).copy(), np.broadcast_to(self.upper, d).copy()
+    @property
+    def keeps_zeros(self) -> bool:
+        return self.dimension is None and bool(self.lower[0] <= 0.0 <= self.upper[0])
 
     def clip(self, j: Any, value: Any) -> Any:
         """The nearest number to `value` that coordinate j may have."""
@@ -232,6 +240,7 @@ class Orthant(Domain):
 
     kind = "coordinate"
     grows = True
+    keeps_zeros = True
     exact_support = True
     exact_projection = True
 

@@ -96,6 +96,7 @@ class L1Ball(Domain):
 
     radius: float
     bounded = True
+    keeps_zeros = True
     exact_support = True
     exact_projection = True
 

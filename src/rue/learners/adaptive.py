@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue import numbering
 from rue._intrinsics import aligned_zeros
 from rue._jit import parameter, require_parameter, values
 from rue.convexity import require_set
@@ -216,8 +217,18 @@ class Diagonal:
             return f"step {self.rate:g}/({self.beta:g} + √Σg_j²) in each coordinate (A10)"
         return "step (D_j/√2)/√Σg_j² in each coordinate, D_j the side of the box (A10)"
 
-    def start(self, size: int, first: Any = None) -> tuple[DiagonalRule, Table]:
+    @property
+    def wide(self) -> int | None:
+        """From how many features on only those that occur get a place; None where every coordinate needs one."""
+        return numbering.WIDE if self.domain.grows and self.domain.keeps_zeros else None
+
+    @property
+    def bytes_per_coordinate(self) -> int:
+        return 32
+
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[DiagonalRule, Table]:
         self.domain.require(size)
+        size = size if room is None else room
         free = self.domain.whole_space
         rule = DiagonalRule(self.loss, _Free() if free else self.domain, self.average, self.rate, self.beta)
         room = max(size, 1) if self.domain.grows else size

@@ -12,11 +12,13 @@ import numpy as np
 from numpy import ndarray
 
 from rue._jit import Strided, twin
-from rue.errors import BadExample, DataError, SettingsError
+from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
-from rue.learners.intake import Names, complaint, dense_row, number, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, owned, state_of
+from rue.learners.intake import Names, complaint, dense_row, number, one_row, sparse_row
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, of_coordinates, owned, state_of
 from rue.ledger import Ledger, Silent
+from rue.memory import gibibytes, memory_limit
+from rue.numbering import Numbering, in_use, spread
 from rue.streams import Block, blocks
 
 __all__ = ["Algorithm", "Learner"]
@@ -35,9 +37,13 @@ class Algorithm(Protocol):
     def domain(self) -> Any: ...
     @property
     def averaging(self) -> bool: ...
+    @property
+    def wide(self) -> int | None: ...
+    @property
+    def bytes_per_coordinate(self) -> int: ...
     def describe(self) -> str: ...
     def explain(self, size: int) -> str: ...
-    def start(self, size: int) -> tuple[Any, Any]: ...
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[Any, Any]: ...
 
 
 class Learner:
@@ -58,6 +64,8 @@ class Learner:
         self.algorithm, self.intercept = algorithm, bool(intercept)
         self.d, self.names = 0, Names()
         """The number of features, and the names of those that came in dicts."""
+        self.numbering: Numbering | None = None
+        """Where in the point's arrays features are, once there are so many that only those that occur have a place."""
         self._rule: Any = None
         self._point: Any = None
         self._ready()
@@ -69,7 +77,7 @@ class Learner:
                     f"{algorithm.name}: {algorithm.domain!r} has {fixed} coordinates, none left for the intercept."
                 )
         if d is not None:
-            self._begin(int(d))
+            self._begin(int(d), sparse=True)
 
     def _ready(self) -> None:
         """What is derived from the state and never stored: compiled entry points and the kernels' view of the rule."""
@@ -102,11 +110,38 @@ class Learner:
         return self.d + int(self.intercept)
 
     @property
-    def point(self) -> Any:
-        """w_t in full, the intercept first if there is one."""
+    def places(self) -> int:
+        """How many coordinates have a place in its arrays: all, or of wide data those that have occurred."""
+        return self.coordinates if self.numbering is None else self.numbering.size + int(self.intercept)
+
+    def coordinates_of_places(self) -> Any:
+        """The coordinate at each place, −1 at one that is never used; None where places are coordinates."""
+        return None if self.numbering is None else self.numbering.coordinates(self.intercept)
+
+    def point_in_places(self, average: bool = False) -> Any:
+        """`point`, or with `average` the `average`, of the coordinates that have a place."""
         if self._point is None:
             return self.domain.start(self.coordinates)
-        return self._point.current(self.domain)[: self.coordinates]
+        if average and self._point.memory[TOTAL] > 0.0:
+            return self._point.averaged(self.domain)[: self.places]
+        return self._point.current(self.domain)[: self.places]
+
+    def scales_in_places(self) -> Any:
+        """`scales` of the coordinates that have a place; None for a learner that has none."""
+        return None if self._point is None else getattr(self._point, "scales", lambda: None)()
+
+    def _in_full(self, array: Any) -> Any:
+        """Numbers for the coordinates that have a place as numbers for all; NoRoom if they are too many."""
+        if self.numbering is None or array is None:
+            return array
+        each = 8 * max(1, math.prod(array.shape[1:]))
+        self._require_memory(self.coordinates, each, "an array of all its coordinates")
+        return spread(array, self.coordinates_of_places(), self.coordinates)
+
+    @property
+    def point(self) -> Any:
+        """w_t in full, the intercept first if there is one; `rue.weights_of` lists those that are not 0."""
+        return self._in_full(self.point_in_places())
 
     @property
     def weights(self) -> Any:
@@ -116,15 +151,13 @@ class Learner:
     @property
     def bias(self) -> float:
         """The weight of the intercept, 0 without one."""
-        return float(self.point[0]) if self.intercept else 0.0
+        return float(self.point_in_places()[0]) if self.intercept else 0.0
 
     @property
     def average(self) -> Any:
         """Σα_t w_t / Σα_t over the points played so far, in full; w_1 before the first."""
         self._require_average()
-        if self._point is None or self._point.memory[TOTAL] == 0.0:
-            return self.point
-        return self._point.averaged(self.domain)[: self.coordinates]
+        return self._in_full(self.point_in_places(average=True))
 
     def _require_average(self) -> None:
         if not self.algorithm.averaging:
@@ -138,7 +171,7 @@ class Learner:
     @property
     def scales(self) -> Any:
         """What a scale-free learner divides each coordinate by, its largest magnitude so far; None for the others."""
-        return None if self._point is None else getattr(self._point, "scales", lambda: None)()
+        return self._in_full(self.scales_in_places())
 
     @property
     def residual(self) -> float:
@@ -194,12 +227,16 @@ class Learner:
     def _update_any(self, x: Any, y: Any, weight: Any) -> int:
         """Any form of example; afterwards the fast path above takes the next one like it."""
         begun, d, known = self._point is not None, self.d, len(self.names.places)
+        numbering, numbered = self.numbering, 0 if self.numbering is None else self.numbering.known
         status = loop.BAD_FEATURE
         try:
             status = self._learn_any(x, number(y), number(weight))
         finally:
             if status != loop.OK:  # names and widths that came with it go with it
                 self.names.forget_from(known)
+                self.numbering = numbering
+                if numbering is not None:
+                    numbering.forget_from(numbered)
                 self._set_width(d)
                 if not begun:
                     self._rule = self._point = None
@@ -220,11 +257,22 @@ class Learner:
         if pair is None:
             row = dense_row(x)
             self._widen(row.size, exact=True)
+            if self.numbering is not None:
+                return self._learn_numbered((np.arange(row.size, dtype=np.uint32), row), y, weight)
             self._resolve_dense(row)
             return int(self._learn_dense(self._rule_twin, self._point, row, self.intercept, y, weight))
         self._widen(width)
+        if self.numbering is not None:
+            return self._learn_numbered(pair, y, weight)
         self._resolve_sparse(*pair)
         return int(self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, y, weight))
+
+    def _learn_numbered(self, pair: Any, y: float, weight: float) -> int:
+        """One example whose features have places of their own: a block of one row."""
+        block = self.widen(one_row(pair, self.d, y, weight))
+        out = np.empty(1)
+        status = self._run(block.rows(self.intercept), block, Silent(0), out, 0)[1]
+        return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
 
     def _predict_any(self, x: Any, average: bool) -> float:
         if average:
@@ -241,6 +289,9 @@ class Learner:
             fresh._widen(last if row is None else row.size)
             return fresh._predict_any(x, average)
         average = average and self._point.memory[TOTAL] > 0.0
+        if self.numbering is not None:
+            numbered = (np.arange(self.d, dtype=np.uint32), row) if pair is None else pair
+            return float(self.predict_many(one_row(numbered, 2**32), average)[0])
         if row is not None:
             self._resolve_dense(row)
             return float(self._predict_dense(self._point, row, self.intercept, average))
@@ -259,7 +310,9 @@ class Learner:
 
     def _set_width(self, d: int) -> None:
         self.d = d
-        self._shape = None if self._learn_dense is None else (d,)
+        self._shape = None if self._learn_dense is None or self.numbering is not None else (d,)
+        if self.numbering is not None:
+            self._learn_sparse = self._predict_sparse = None  # for features in places of their own
 
     def _resolve_sparse(self, indices: Any, values: Any) -> None:
         if self._learn_sparse is None:
@@ -297,16 +350,12 @@ class Learner:
         """
         if out.shape != (len(block),) or out.dtype != _FLOAT64 or not out.flags.c_contiguous or begin < 0:
             raise DataError("run_block: out must be a contiguous float64 array with one place for each row, begin ≥ 0.")
-        self.widen(block)
+        block = self.widen(block)
         y, weights = block.labels(), block.column_of_weights()
         for attempt in (block, None):
             attempt = attempt or block.in_order()
             rows = attempt.rows(self.intercept)
-            args = self._point, ledger, rows, y, weights, out, begin
-            kinds = type(ledger), type(rows)
-            if kinds not in self._run_rows:
-                self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
-            end, status = self._run_rows[kinds](self._rule_twin, *args)
+            end, status = self._run(rows, block, ledger, out, begin)
             if status == loop.OK:
                 return end, ""
             if status != loop.UNORDERED:
@@ -316,15 +365,22 @@ class Learner:
         x = np.empty(0) if row is None else rows.values[int(row.lo) : int(row.hi)]
         return end, complaint(status, self, x, y[end], weights[end] if weights.size else 1.0)
 
+    def _run(self, rows: Any, block: Block, ledger: Any, out: Any, begin: int) -> tuple[int, int]:
+        """The compiled loop over a block's rows from `begin` on: where it stopped, and its status there."""
+        args = self._point, ledger, rows, block.labels(), block.column_of_weights(), out, begin
+        kinds = type(ledger), type(rows)
+        if kinds not in self._run_rows:
+            self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
+        end, status = self._run_rows[kinds](self._rule_twin, *args)
+        return int(end), int(status)
+
     def predict_many(self, X: Any, average: bool = False) -> Any:
         """Predictions for many examples by the point as it stands (or by the average), learning nothing."""
         if average:
             self._require_average()
-        parts, before = [], 0
+        parts, before, learner = [], 0, self
         for block in blocks(X):
-            wider = self._point is None or (block.sparse and block.width > self.d)
-            learner = self.copy() if wider else self
-            learner.widen(block)
+            learner, block = (self if self._point is None else learner)._reading(block)
             out = np.empty(len(block))
             use = average and learner._point.memory[TOTAL] > 0.0
             end, status = loop.predict_rows(learner._point, block.rows(self.intercept), use, out, 0)
@@ -339,32 +395,106 @@ class Learner:
 
     # Width.
 
-    def widen(self, block: Block) -> None:
-        """Make room for a block's features."""
+    def widen(self, block: Block) -> Block:
+        """Make room for a block's features: the block to learn, with its features where the point's arrays have them.
+
+        Raises `NoRoom`, nothing changed, if that would take more memory than there is.
+        """
+        if block.numbering is not None and block.numbering is self.numbering:
+            return block  # it has been here before
+        self._require_positions(block)
+        self._widen(block.width, exact=not block.sparse)
+        if self.numbering is None:
+            return block
+        known = self.numbering.known
+        numbered = block.numbered(self.numbering, adding=True)
+        try:
+            self._grow(self.places)
+        except NoRoom:
+            self.numbering.forget_from(known)
+            raise
+        return numbered
+
+    def _require_positions(self, block: Block) -> None:
         if self.names.places and block.width > len(self.names.places):
             raise DataError("this learner has learnt features by name: it cannot take more columns by position.")
-        self._widen(block.width, exact=not block.sparse)
+
+    def _reading(self, block: Block) -> tuple[Any, Block]:
+        """A learner with room to predict a block, this one or a copy, and the block as it reads it.
+
+        Features that it does not know share a place, whose weight is 0.
+        """
+        self._require_positions(block)
+        if self._point is not None and not block.sparse:
+            self._widen(block.width, exact=True)
+        if self.numbering is not None:
+            return self, block.numbered(self.numbering)
+        if self._point is not None and block.width <= self.d:
+            return self, block
+        learner = self.copy()
+        if learner._point is None or learner.algorithm.wide is None:
+            return learner, learner.widen(block)
+        learner.numbering = Numbering(learner.d)
+        learner._grow(learner.places)
+        return learner, block.numbered(learner.numbering)
 
     def _widen(self, width: int, exact: bool = False) -> None:
         if self._point is None:
-            self._begin(width)
+            self._begin(width, sparse=not exact)
         elif exact and width != self.d:
             raise DataError(f"the example has {width} features, but the learner has {self.d}.")
         elif width > self.d:
             if not self.domain.grows:
-                raise DataError(
+                raise NoRoom(
                     f"the example has a feature {width - 1}, but {self.domain!r} was started with {self.d} features "
                     "and cannot grow: say the number when the learner is built, d=…."
                 )
-            needed = width + int(self.intercept)
-            if needed > self._point.size():
-                room = max(needed, 2 * self._point.size() if self.t else 0)
-                self._point = self._point.grown(self.domain, room)
+            if self.numbering is None and self._is_wide(width):
+                self.numbering = Numbering(self.d)
+            if self.numbering is None:
+                self._grow(width + int(self.intercept))
             self._set_width(width)
 
-    def _begin(self, d: int) -> None:
+    def _is_wide(self, d: int) -> bool:
+        """Whether of so many features only those that occur are to have a place."""
+        wide = self.algorithm.wide
+        return wide is not None and d > wide and not self.names.places
+
+    def _grow(self, needed: int) -> None:
+        """Places for so many coordinates, and for as many again if there is memory."""
+        if needed <= self._point.size():
+            return
+        each = self._bytes_per_coordinate()
+        self._require_memory(self._point.size() + needed, each, "its coordinates")
+        room = max(needed, 2 * self._point.size() if self.t else 0)
+        if each * (self._point.size() + room) > memory_limit() // 2:
+            room = needed
+        self._point = self._point.grown(self.domain, room)
+
+    def _bytes_per_coordinate(self) -> int:
+        """What a coordinate takes in the learner and, about, in the certificate's sums."""
+        return self.algorithm.bytes_per_coordinate + 16
+
+    def _require_memory(self, coordinates: int, each: int, what: str) -> None:
+        """Refuse to allocate so many coordinates if that is more than there is."""
+        needed = each * coordinates
+        if needed > memory_limit():
+            raise NoRoom(
+                f"{self.algorithm.name} needs {gibibytes(needed)} for {what} ({coordinates:,}), more than the "
+                f"{gibibytes(memory_limit())} that there are: number features from 0 on, or hash them into fewer "
+                "(--bits)."
+            )
+
+    def _begin(self, d: int, sparse: bool = False) -> None:
+        wide = sparse and self._is_wide(d)
+        if not wide:
+            coordinates = d + int(self.intercept)
+            self._require_memory(coordinates, self._bytes_per_coordinate(), "its coordinates")
+            self._rule, self._point = self.algorithm.start(coordinates)
+        else:
+            self.numbering = Numbering()
+            self._rule, self._point = self.algorithm.start(d + int(self.intercept), room=1 + int(self.intercept))
         self.d = d
-        self._rule, self._point = self.algorithm.start(self.coordinates)
         self._ready()
 
     # State as a value.
@@ -377,9 +507,11 @@ class Learner:
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: getattr(self, key) for key in ("algorithm", "intercept", "d", "names", "_rule", "_point")}
+        kept = ("algorithm", "intercept", "d", "names", "numbering", "_rule", "_point")
+        return {key: getattr(self, key) for key in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        self.numbering = None  # which learners pickled by older versions do not have
         self.__dict__.update((key, owned(value)) for key, value in state.items())
         self._ready()
 
@@ -391,8 +523,15 @@ class Learner:
 
     __hash__ = None  # type: ignore[assignment]  # its state changes
 
-    def _parts(self) -> list[bytes]:
-        """The arrays of the point, without room that is not in use."""
+    def _parts(self) -> list[Any]:
+        """The arrays of the point: the rows that are not all 0, and which coordinates they belong to."""
         if self._point is None:
             return []
-        return [array.tobytes() for array in state_of(self._point, self.coordinates).values()]
+        coordinates = self.coordinates_of_places()
+        parts: list[Any] = []
+        for name, array in state_of(self._point, self.places).items():
+            if of_coordinates(name):
+                rows, array = in_use(array, coordinates)
+                parts.append(rows.tobytes())
+            parts.append((array.shape[1:], array.tobytes()))
+        return parts

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from rue._intrinsics import LANES
-from rue.errors import BadExample, DataError, SettingsError
+from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
 from rue.learners.base import Learner
-from rue.learners.intake import complaint, dense_row, sparse_row
+from rue.learners.intake import complaint, dense_row, one_row, sparse_row
 from rue.learners.mixing import ETA, HEAVIEST, SHARES
 from rue.learners.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_classes
 from rue.learners.points import T
 from rue.learners.softmax import CLOSED, HIGHEST, KINDS, NARROW, SEEN, SINCE, USED, WIDE
 from rue.ledger import Silent
+from rue.memory import gibibytes, memory_limit
 from rue.norms import SMALL, UP
 from rue.rows import DenseRows, SparseRows
 from rue.streams import Block, blocks
@@ -45,17 +46,16 @@ class ClassLearner(Learner):
         """Which of the classes 1, 2, … up to the highest it has learnt."""
         return np.zeros(0, dtype=bool) if self._point is None else self._point.counts[: self.classes] > 0.0
 
-    @property
-    def point(self) -> Any:
+    def point_in_places(self, average: bool = False) -> Any:
         """The posterior mean of the members' weights, a column for each class, of features as the data has them."""
         if self._point is None:
             return np.zeros((self.coordinates, 0))
-        return _mean_weights(self._point, self.intercept)[: self.coordinates, : self.classes]
+        return _mean_weights(self._point, self.intercept)[: self.places, : self.classes]
 
     @property
     def bias(self) -> Any:
         """The weights of the intercept, one for each class, 0 without one."""
-        return self.point[0] if self.intercept else np.zeros(self.classes)
+        return self.point_in_places()[0] if self.intercept else np.zeros(self.classes)
 
     def predict(self, x: Any, average: bool = False) -> Any:
         """The probabilities of one example: of a class never seen before, then of the classes."""
@@ -66,17 +66,18 @@ class ClassLearner(Learner):
             pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
         if pair is None:
             row = dense_row(x)
-            if self._point is None or row.size != self.d:
+            if self._point is None or row.size != self.d or self.numbering is not None:
                 return self.predict_many(row[None, :])[0]  # which makes room, or complains
             return self._chances(DenseRows(row, np.uint64(self.d), np.uint64(self.intercept)), x)
         if not np.isfinite(pair[1]).all():
             raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
         if self._point is None:
             return np.ones(1)
+        if self.numbering is not None:
+            return self._chances(self._reading(one_row(pair, 2**32))[1].rows(self.intercept), x)
         inside = pair[0] < self.d  # features never seen have weight 0
         indices, values = pair if inside.all() else (pair[0][inside], pair[1][inside])
-        ends = np.array([0, indices.size])
-        return self._chances(SparseRows(ends, indices, values, np.uint64(self.d), np.uint64(self.intercept)), x)
+        return self._chances(_one_sparse_row(indices, values, self.d, self.intercept), x)
 
     def _chances(self, rows: Any, x: Any) -> Any:
         """The probabilities of a single row."""
@@ -92,10 +93,9 @@ class ClassLearner(Learner):
         """A row of probabilities for each example, as `predict` gives them, learning nothing."""
         if average:
             self._require_average()
-        parts, before = [np.empty((0, 1 + self.classes))], 0
+        parts, before, learner = [np.empty((0, 1 + self.classes))], 0, self
         for block in blocks(X):
-            learner = self.copy() if self._point is None or (block.sparse and block.width > self.d) else self
-            learner.widen(Block(block.X))
+            learner, block = (self if self._point is None else learner)._reading(Block(block.X))
             out = np.empty((len(block), 1 + self.classes))
             end, status = predict_classes(learner._point, block.rows(self.intercept), out, 0)
             if status == loop.UNORDERED:
@@ -106,12 +106,22 @@ class ClassLearner(Learner):
             before += len(block)
         return np.concatenate(parts)
 
-    def widen(self, block: Block) -> None:
+    def widen(self, block: Block) -> Block:
         """Make room for a block's features and classes."""
-        super().widen(block)
         if block.y is not None and len(block):
             y = block.labels()
-            self._admit(float(np.max(y, where=(y >= 1.0) & (y <= MOST_CLASSES), initial=0.0)))
+            highest = float(np.max(y, where=(y >= 1.0) & (y <= MOST_CLASSES), initial=0.0))
+            if self._point is not None:  # its classes are known before features are multiplied by them
+                self._admit(highest)
+                return super().widen(block)
+            block = super().widen(block)
+            self._admit(highest)
+            return block
+        return super().widen(block)
+
+    def _bytes_per_coordinate(self) -> int:
+        classes = 4 if self._point is None else self._point.classes()
+        return int(self.algorithm.bytes_per_coordinate) * classes + 56
 
     def _admit(self, y: float) -> None:
         """Make room for class y, and for a few more."""
@@ -119,7 +129,15 @@ class ClassLearner(Learner):
         if room < y <= MOST_CLASSES:
             while room < y:
                 room += room // 4 + 1
-            self._point = self._point.admitting(min(room, MOST_CLASSES))
+            room = min(room, MOST_CLASSES)
+            each = self.algorithm.bytes_per_coordinate * (room + self._point.classes())
+            if self._point.size() * each > memory_limit():
+                raise NoRoom(
+                    f"{self.algorithm.name} needs {gibibytes(self._point.size() * each)} for {room:,} classes of "
+                    f"{self._point.size():,} coordinates, more than the {gibibytes(memory_limit())} that there are: "
+                    "take a target of fewer classes, hash features into fewer (--bits), or give a smaller --budget."
+                )
+            self._point = self._point.admitting(room)
 
     # One example at a time is a block of one row.
 
@@ -136,8 +154,7 @@ class ClassLearner(Learner):
         return self._learn_one(DenseRows(np.ascontiguousarray(x), np.uint64(x.size), np.uint64(intercept)), y, weight)
 
     def _one_sparse(self, rule: Any, point: Any, indices: Any, values: Any, intercept: bool, y: Any, w: Any) -> int:
-        ends = np.array([0, indices.size])
-        return self._learn_one(SparseRows(ends, indices, values, np.uint64(self.d), np.uint64(intercept)), y, w)
+        return self._learn_one(_one_sparse_row(indices, values, self.d, intercept), y, w)
 
     def _learn_one(self, rows: Any, y: Any, weight: Any) -> int:
         self._admit(y)
@@ -148,6 +165,11 @@ class ClassLearner(Learner):
             self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
         status = int(self._run_rows[kinds](self._rule_twin, *args)[1])
         return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
+
+
+def _one_sparse_row(indices: Any, values: Any, d: int, intercept: bool) -> SparseRows:
+    ends = np.array([0, indices.size])
+    return SparseRows(ends, indices, values, np.uint64(d), np.uint64(intercept), indices)
 
 
 def _mean_weights(pool: Any, intercept: bool) -> Any:

@@ -224,8 +224,18 @@ class Committee:
     def explain(self, size: int) -> str:
         return f"no step of its own: {len(self.members)} members mixed by exponential weights (B12)"
 
-    def start(self, size: int, first: Any = None) -> tuple[CommitteeRule, Seats]:
-        begun, K = [member.start(size, first) for member in self.members], len(self.members)
+    @property
+    def wide(self) -> int | None:
+        """From how many features on only those that occur get a place; None if a member needs every coordinate."""
+        found = [member.wide for member in self.members]
+        return None if None in found else min(found)
+
+    @property
+    def bytes_per_coordinate(self) -> int:
+        return sum(member.bytes_per_coordinate for member in self.members)
+
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[CommitteeRule, Seats]:
+        begun, K = [member.start(size, first, room) for member in self.members], len(self.members)
         chances = self.loss.log_odds
         members = np.zeros((COST + 1, K))
         members[SHARES] = 1.0 / K

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rue import numbering
 from rue._jit import foreign, inline, parameter, require_parameter
 from rue.convexity import once, require_convex, require_set
 from rue.domains import Ball, Domain, Reals
@@ -138,13 +139,27 @@ class Gradient:
         words: str = self.step.resolve(self.loss, self.domain, self.lambda_, size)[1]
         return words
 
-    def start(self, size: int, first: Any = None) -> tuple[GradientRule, Any]:
-        """The compiled rule, and w_1 in `size` coordinates, made by `first(size)` or else by the domain."""
+    @property
+    def wide(self) -> int | None:
+        """From how many features on only those that occur get a place; None where every coordinate needs one."""
+        return numbering.WIDE if self.domain.grows and self.domain.keeps_zeros else None
+
+    @property
+    def bytes_per_coordinate(self) -> int:
+        scratch = 0 if self.domain.kind != "dense" else self.domain.scratch_rows
+        return 8 * (1 + int(self.averaging) + int(scratch))
+
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[GradientRule, Any]:
+        """The compiled rule, and w_1 in `size` coordinates, made by `first(size)` or else by the domain.
+
+        With `room` its arrays have places for so many of them only.
+        """
         self.domain.require(size)
         step, _ = self.step.resolve(self.loss, self.domain, self.lambda_, size)
         rule = GradientRule(self.loss, self.domain, step, self.average, self.lambda_, self.by_time)
         memory = np.zeros(MEMORY)
         memory[SCALE] = 1.0
+        size = size if room is None else room
         room = max(size, 1) if self.domain.grows else size  # an empty array means that no average is kept
         r = np.zeros(room if self.averaging else 0)
         ball, shrinks = self.domain.as_ball(size), self.lambda_ > 0.0

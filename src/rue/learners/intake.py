@@ -11,9 +11,10 @@ import numpy as np
 
 from rue.errors import DataError
 from rue.learners import loop
-from rue.streams import as_array, floats, one_sparse_row
+from rue.streams import Block, as_array, floats, one_sparse_row
+from rue.streams.base import csr_view
 
-__all__ = ["Names", "complaint", "dense_row", "number", "sparse_row"]
+__all__ = ["Names", "complaint", "dense_row", "number", "one_row", "sparse_row"]
 
 _UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
 
@@ -44,6 +45,12 @@ def sparse_row(x: Any) -> tuple[Any, Any] | None:
             twice = int(indices[1:][indices[1:] == indices[:-1]][0])
             raise DataError(f"feature {twice} appears more than once in one example: add up its values first.")
     return np.ascontiguousarray(indices), np.ascontiguousarray(values)
+
+
+def one_row(pair: tuple[Any, Any], width: int, y: float | None = None, weight: float | None = None) -> Block:
+    """Sorted indices and values as a block of one row, with its label and weight if it has them."""
+    y_column, weights = (None if number is None else np.array([number]) for number in (y, weight))
+    return Block(csr_view(np.array([0, pair[0].size]), *pair, width), y_column, weights)
 
 
 def dense_row(x: Any) -> Any:

@@ -138,7 +138,14 @@ class Leader:
     def explain(self, size: int) -> str:
         return "no step: it plays the best point for the rounds so far (A7)"
 
-    def start(self, size: int, first: Any = None) -> tuple[Any, Followed]:
+    wide = None
+    """The leader may move in every coordinate at once, so that each needs a place."""
+
+    @property
+    def bytes_per_coordinate(self) -> int:
+        return 8 * (2 + int(self.domain.scratch_rows))
+
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[Any, Followed]:
         self.domain.require(size)
         linear = self.loss.linear
         if not linear and size != 1:

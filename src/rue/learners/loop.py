@@ -117,7 +117,7 @@ def learn_dense(rule: Any, point: Any, x: Any, intercept: Any, y: Any, weight: A
 @kernel
 def learn_sparse(rule: Any, point: Any, indices: Any, values: Any, intercept: Any, y: Any, weight: Any) -> Any:
     """Learn one sparse row; returns what became of it."""
-    row = SparseRow(indices, values, _0, np.uint64(indices.size), np.uint64(intercept))
+    row = SparseRow(indices, values, _0, np.uint64(indices.size), np.uint64(intercept), indices)
     if indices.size != values.size:
         return BROKEN
     if not row.ordered():
@@ -139,7 +139,7 @@ def predict_dense(point: Any, x: Any, intercept: Any, average: Any) -> Any:
 @kernel
 def predict_sparse(point: Any, indices: Any, values: Any, intercept: Any, average: Any) -> Any:
     """The prediction for one sparse row; NaN also when it does not fit."""
-    row = SparseRow(indices, values, _0, np.uint64(indices.size), np.uint64(intercept))
+    row = SparseRow(indices, values, _0, np.uint64(indices.size), np.uint64(intercept), indices)
     if indices.size != values.size or not (row.ordered() and row.fits(np.uint64(point.size()))):
         return math.nan
     return point.average_dot(row) if average else point.dot(row)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from rue import numbering
 from rue._intrinsics import LANES
 from rue._jit import values
 from rue._lanes import choose, higher, lanes
@@ -84,6 +85,11 @@ class Pooling:
     @property
     def domain(self) -> Any:
         return Reals()
+
+    @property
+    def wide(self) -> int | None:
+        """From how many features on only those that occur get a place."""
+        return numbering.WIDE
 
     def require_rates(self) -> None:
         """Refuse a number of rates that does not fill the lanes."""

@@ -288,7 +288,12 @@ class Pooled(Pooling):
             f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature"
         )
 
-    def start(self, size: int, first: Any = None) -> tuple[_Rule, PoolPoint]:
+    @property
+    def bytes_per_coordinate(self) -> int:
+        return self.budget + 8
+
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[_Rule, PoolPoint]:
+        size = size if room is None else room
         classes = self.loss.task == "classify"
         grid, matrix_grid = (np.geomspace(*ends, self.rates) for ends in (GRID, MATRIX_GRID))
         members = aligned_zeros((RATES + 1, KINDS * self.rates))

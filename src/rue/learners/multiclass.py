@@ -41,6 +41,8 @@ NOTES = 512
 """The features of a row for which notes are kept; the others are worked out again."""
 RATES = COST + 1
 """The row of `members` that holds the rates."""
+MANY_FEATURES = 2**12
+"""From how many features on only those that occur have a place, which holds numbers for each class and rate."""
 _UNLIKELY = 60.0
 """−ln of the smallest odds that members give to a class they know."""
 _SUMS = 8 * WIDE
@@ -259,7 +261,18 @@ class Softmax(Pooling):
             f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature and class"
         )
 
-    def start(self, size: int, first: Any = None) -> tuple[SoftmaxRule, ClassPool]:
+    @property
+    def wide(self) -> int | None:
+        """Of features times classes only those that occur get a place, from few features on."""
+        return MANY_FEATURES
+
+    @property
+    def bytes_per_coordinate(self) -> int:
+        """For each class; what a feature takes beside, some forty bytes, is not counted."""
+        return self.budget
+
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[SoftmaxRule, ClassPool]:
+        size = size if room is None else room
         size, r, classes = max(size, 1), self.rates, 4
         members = np.zeros((RATES + 1, KINDS * r))
         members[SHARES] = 1.0

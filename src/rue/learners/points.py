@@ -31,6 +31,7 @@ __all__ = [
     "Dense",
     "Scaled",
     "T",
+    "of_coordinates",
     "owned",
     "padded",
     "state_of",
@@ -60,6 +61,11 @@ def state_of(point: Any, coordinates: int) -> dict[str, Any]:
     for k, member in enumerate(point.points() if hasattr(point, "points") else ()):
         found |= {f"{k}.{name}": array for name, array in state_of(member, coordinates).items()}
     return found
+
+
+def of_coordinates(name: str) -> bool:
+    """Whether an array that `state_of` names so has a row for each coordinate."""
+    return name.rpartition(".")[2] not in WHOLE
 
 
 def owned(value: Any) -> Any:

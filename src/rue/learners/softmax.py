@@ -405,5 +405,7 @@ _BY_CLASS = {"weights": 1, "sums": 1, "lines": 1, "line_sums": 1, "counts": 0, "
 
 def _padded(array: Any, axis: int, size: int) -> Any:
     """A copy with zeros up to `size` along an axis."""
-    room = [(0, size - length if i == axis else 0) for i, length in enumerate(array.shape)]
-    return np.pad(array, room)
+    shape = tuple(max(size, length) if i == axis else length for i, length in enumerate(array.shape))
+    longer = np.zeros(shape, dtype=array.dtype)  # of which pages that are never written to take no memory
+    longer[tuple(map(slice, array.shape))] = array
+    return longer

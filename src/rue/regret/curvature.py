@@ -48,7 +48,8 @@ class Curvature(NamedTuple):
             if row.shift > _0:
                 self.gram[j, _0] += a
             for m in range(row.lo, k + np.uint64(1)):
-                self.gram[j, row.place(m)] += a * row.at(m)
+                i = row.place(m)  # which may come after j where a numbering gives the places
+                self.gram[max(i, j), min(i, j)] += a * row.at(m)
             if row.at(k) != 0.0 and self.gram[j, j] == 0.0:  # so that it shows that the column has occurred
                 self.gram[j, j] = SHOWN
         return True
@@ -66,6 +67,24 @@ class Curvature(NamedTuple):
         gram, moment = np.zeros((size, size)), np.zeros(size)
         gram[:before, :before], moment[:before] = self.gram, self.moment
         return Curvature(gram, moment, self.totals)
+
+    def moved(self, to: Any, size: int) -> Curvature:
+        """The same with room for `size` coordinates, those from before at the places `to`, or nowhere where −1."""
+        before, moved = np.flatnonzero(to[: self.moment.size] >= 0), self.grown(0)
+        if size > WIDEST:
+            return moved.grown(size)  # which refuses it
+        at, gram, moment = to[before], np.zeros((size, size)), np.zeros(size)
+        whole = self.gram + np.tril(self.gram, -1).T
+        gram[np.ix_(at, at)], moment[at] = whole[np.ix_(before, before)], self.moment[before]
+        return Curvature(np.tril(gram), moment, self.totals)
+
+    def in_use(self, coordinates: Any) -> tuple[Curvature, Any]:
+        """That of the coordinates that have occurred, in order, and which they are; before, `coordinates` were."""
+        used = np.flatnonzero((np.diag(self.gram) != 0.0) & (coordinates[: self.moment.size] >= 0))
+        order = used[np.argsort(coordinates[used])]
+        to = np.full(self.moment.size, -1)
+        to[order] = np.arange(order.size)
+        return self.moved(to, order.size), coordinates[order].astype(np.float64)
 
     def merged(self, other: Curvature) -> Curvature:
         """Two parts of a stream together."""

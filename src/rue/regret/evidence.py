@@ -7,6 +7,7 @@ witnesses a digest is kept too, as long as the stream is narrow; with the few of
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from typing import Any, NamedTuple
@@ -14,12 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue import ledger as accounts
+from rue import numbering
 from rue._jit import values
 from rue.domains import Domain
-from rue.errors import BadExample, SettingsError
+from rue.errors import BadExample, NoRoom, SettingsError
 from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
 from rue.losses import Loss
+from rue.memory import gibibytes, memory_limit
 from rue.norms import LEAST_PRODUCT, LEAST_SQUARE, LOST, norm
+from rue.numbering import Numbering, spread
 from rue.regret.certificate import Certificate
 from rue.regret.curvature import Curvature, open_curvature
 from rue.regret.digest import Digest, condenses, open_digest
@@ -81,10 +85,85 @@ class Evidence:
     """Kept with the witnesses, as long as the stream is narrow enough."""
     unasked: bool = False
     """Whether curvature came by itself, and goes when the stream is wider than `NARROW`."""
+    numbering: Numbering | None = None
+    """Where in the arrays the features of a wide stream are: that of the learner beside it, or its own."""
+    coordinates: int = 0
+    """How many coordinates a wide stream has; `ledger.S` has those of any other."""
+    intercept: bool = True
+    """Whether the first coordinate of a wide stream is the intercept's."""
 
     def widen(self, size: int) -> None:
         """Make room in the ledger for `size` coordinates."""
         self.ledger = self.ledger.grown(size)
+
+    def follow(self, learner: Any) -> None:
+        """Have features where a learner has them, whose blocks are to be entered."""
+        if learner.numbering is not self.numbering:
+            moved = self.renumbered(learner.numbering, bool(learner.intercept))
+            self.__dict__.update(moved.__dict__)
+        if self.numbering is not None:
+            self.coordinates = max(self.coordinates, learner.coordinates)
+
+    def renumbered(self, numbering: Numbering | None, intercept: bool) -> Evidence:
+        """The same with features where a numbering has them, which learns those it does not know."""
+        if self.numbering is None and numbering is not None and self.ledger.S.size <= numbering.base + int(intercept):
+            size = self.ledger.S.size  # every feature stays where it is
+            return dataclasses.replace(self, numbering=numbering, coordinates=size, intercept=intercept)
+        before = np.arange(self.ledger.S.size)
+        if self.numbering is not None:
+            before, intercept = self.numbering.coordinates(self.intercept), self.intercept
+        to, size = before, self.coordinates
+        if numbering is not None:
+            features = before[before >= int(intercept)] - int(intercept)
+            to = np.where(before == 0, 0, -1) if intercept else np.full(before.size, -1)
+            to[before >= int(intercept)] = numbering.places_of(features, adding=True).astype(np.int64) + int(intercept)
+            size = numbering.size + int(intercept)
+        elif 40 * size > memory_limit():
+            raise NoRoom(
+                f"the certificate for this set needs all {size:,} coordinates, {gibibytes(40 * size)}, more than the "
+                f"{gibibytes(memory_limit())} that there are: ask for a ball (radius=…)."
+            )
+        moved: dict[str, Any] = {"ledger": self.ledger._replace(S=spread(self.ledger.S, to, size))}
+        if self.largest is not None:
+            moved["largest"] = Largest(spread(self.largest.magnitudes, to, size))
+        if self.pool is not None:
+            moved["pool"] = self.pool.moved(to, size)
+        if self.curvature is not None:
+            moved["curvature"] = self.curvature.moved(to, size)
+        coordinates = max(self.coordinates, self.ledger.S.size if self.numbering is None else 0)
+        wide: dict[str, Any] = {
+            "numbering": numbering,
+            "coordinates": coordinates,
+            "intercept": intercept,
+            "digest": None,
+        }
+        return dataclasses.replace(self, **moved, **wide)
+
+    def in_places(self, array: Any, coordinates: Any) -> Any:
+        """Numbers for these coordinates (for all, in order, if None) as numbers for the places of a wide stream."""
+        assert self.numbering is not None
+        shift, coordinates = int(self.intercept), np.arange(array.size) if coordinates is None else coordinates
+        known = np.flatnonzero(coordinates[: array.size] >= shift)
+        out = np.zeros(self.numbering.size + shift)
+        out[:shift] = array[:shift]
+        out[self.numbering.places_of(coordinates[known] - shift).astype(np.int64) + shift] = array[known]
+        out[self.numbering.base + shift] = 0.0  # of features that are not in this stream
+        return out
+
+    def _numbered(self, block: Block, intercept: bool) -> Block:
+        """A block with its features where the arrays have them, and room for them."""
+        if self.numbering is None and block.sparse and block.width > max(numbering.WIDE, self.ledger.S.size):
+            self.coordinates, self.intercept = self.ledger.S.size, intercept
+            self.numbering = Numbering(max(0, self.ledger.S.size - int(intercept)))
+        if self.numbering is None:
+            return block
+        self.coordinates = max(self.coordinates, block.width + int(intercept))
+        return block.numbered(self.numbering, adding=True)
+
+    def room_for(self, needed: int) -> int:
+        """How many places arrays are to have where so many are needed: twice as many as before, of wide streams."""
+        has = self.ledger.S.size
+        return needed if self.numbering is None or needed <= has else max(needed, 2 * has)
 
     def _keepers(self) -> list[tuple[str, Any]]:
         kept = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
@@ -92,8 +171,9 @@ class Evidence:
 
     def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
         """Score a block by the predictions of any model; how many of its examples had none (NaN), or no finite loss."""
+        block = self._numbered(block, intercept)
         size, predictions = block.width + int(intercept), np.array(predictions)  # rows that are left out become NaN
-        self.widen(size)
+        self.widen(self.room_for(size))
         y, weights = block.labels(), block.column_of_weights()
         end, left_out = keep_accounts(self.loss, self.ledger, block.rows(intercept), y, weights, predictions, 0)
         if end < len(block) and block.sparse:  # perhaps only because indices are not sorted
@@ -112,16 +192,19 @@ class Evidence:
     def watch(self, block: Block, predictions: Any, intercept: bool, size: int, apart: bool = False) -> None:
         """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside.
 
-        `size` is the number of coordinates there is to be room for. Of the ledger only S is touched, and that only if
-        the rows were entered with S `apart`.
+        `size` is the number of coordinates, or of places in the arrays, there is to be room for. Of the ledger only S
+        is touched, and that only if the rows were entered with S `apart`.
         """
-        if self.unasked and size > NARROW:
+        wide, room = self.numbering is not None, self.room_for(size)
+        if self.unasked and (size > NARROW or wide):
             self.curvature = None
+        if wide:
+            self.digest = None
         for name, keeper in self._keepers():
-            setattr(self, name, keeper.grown(size))
+            setattr(self, name, keeper.grown(size if name == "curvature" else room))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
         if apart:
-            self.widen(size)
+            self.widen(room)
             if not add_up(self.loss, open_ledger()._replace(S=self.ledger.S), rows, y, weights, predictions):
                 raise BadExample(0, "the block does not fit what was predicted for it.")
         if self.pool is not None:
@@ -142,14 +225,21 @@ class Evidence:
         """The evidence of two parts of a stream together, whichever learners they had."""
         if self.loss != other.loss or self.lambda_ != other.lambda_:
             raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
+        if self.numbering is not other.numbering:
+            common = copy.deepcopy(self.numbering) or Numbering(max(0, self.ledger.S.size - int(other.intercept)))
+            intercept = other.intercept if self.numbering is None else self.intercept
+            theirs_moved = other.renumbered(common, intercept)
+            return self.renumbered(common, intercept).merged(theirs_moved)
         theirs = dict(other._keepers())
-        both = {name: keeper.merged(theirs[name]) for name, keeper in self._keepers() if name in theirs}
+        both: dict[str, Any] = {name: keeper.merged(theirs[name]) for name, keeper in self._keepers() if name in theirs}
         if (digest := both.get("digest")) is not None and digest.full():
             both["digest"] = digest.reduced(self.loss)
         mine, others = self.scales(), other.scales()
         if "pool" not in both and mine is not None and others is not None:
             both["largest"] = Largest(mine).merged(Largest(others))
         ledger, both["unasked"] = self.ledger.merged(other.ledger), self.unasked or other.unasked
+        both |= {"numbering": self.numbering, "coordinates": max(self.coordinates, other.coordinates)}
+        both["intercept"] = self.intercept
         return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=self.penalty + other.penalty, **both)
 
     def scales(self) -> Any:
@@ -159,7 +249,14 @@ class Evidence:
         return None if self.pool is None else self.pool.magnitudes()
 
     def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
-        """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept."""
+        """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept.
+
+        `scales` are of the coordinates that have a place, as all arrays here.
+        """
+        if self.numbering is not None and not domain.keeps_zeros:  # coordinates that never occur count too
+            if scales is not None:
+                scales = spread(scales, self.numbering.coordinates(self.intercept), self.coordinates)
+            return self.renumbered(None, self.intercept).certificate(domain, units, scales, left_out)
         with np.errstate(all="ignore"):  # sums that overflowed prove nothing, in silence
             return self._certified(domain, units, self.divisors(units, scales, self.ledger.S.size), left_out)
 

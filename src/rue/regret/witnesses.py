@@ -205,6 +205,12 @@ class Pool(NamedTuple):
             largest = _longer(largest, 2 * after) if largest.size else largest
         return self._replace(table=table, places=np.concatenate([self.places, fresh[:count]]), largest=largest)
 
+    def moved(self, to: Any, size: int) -> Pool:
+        """The same with room for `size` coordinates, those from before at the places `to`."""
+        places, lines = to[self.places], np.zeros(size, dtype=np.uint32)
+        lines[places] = np.arange(1, places.size + 1)
+        return self._replace(lines=lines, places=places)
+
     def merged(self, other: Pool) -> Pool:
         """The witnesses of two parts of a stream, each started afresh in its part: what they have proved adds up."""
         if self.radii.tolist() != other.radii.tolist() or self.rates.tolist() != other.rates.tolist():

@@ -67,8 +67,9 @@ class Online(BaseEstimator):
         """Learn rows in order, each scored before it is learnt."""
         learner, evidence, before = self.learner_, self.evidence_, 0
         for block in blocks(X, y, weights):
-            learner.widen(block)
-            evidence.widen(learner.coordinates)
+            block = learner.widen(block)
+            evidence.follow(learner)
+            evidence.widen(evidence.room_for(learner.places))
             out = np.empty(len(block))
             end, why = learner.run_block(block, evidence.ledger, out, 0)
             evidence.penalty = learner.penalty

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError
+from rue.numbering import Numbering
 from rue.rows import DenseRows, SparseRows
 
-__all__ = ["Block", "as_array", "blocks", "floats", "is_readable", "is_stream", "one_sparse_row"]
+__all__ = ["Block", "as_array", "blocks", "csr_view", "floats", "is_readable", "is_stream", "one_sparse_row"]
 
 ROWS = 65_536
 """Rows in a block cut from an array: large enough to cost nothing, small enough that Ctrl-C is answered soon."""
@@ -97,7 +98,36 @@ class Block:
             indices = indices.astype(np.uint32)
         values = floats(np.asarray(self.X.data)[first:last], "features")
         offsets = np.ascontiguousarray(indptr - first, dtype=np.int64)
-        return SparseRows(offsets, indices, values, np.uint64(self.width), shift)
+        given = indices if self.X.given is None else self.X.given[first:last]
+        return SparseRows(offsets, indices, values, np.uint64(self.width), shift, given)
+
+    @property
+    def numbering(self) -> Numbering | None:
+        """What says where its features are in the arrays of a learner; None where their indices do."""
+        return self.X.numbering if self.sparse else None
+
+    def numbered(self, numbering: Numbering, adding: bool = False) -> Block:
+        """The same examples with features where a numbering has them, which learns new ones if `adding`."""
+        block = self if self.sparse else self._as_sparse()
+        rows: Any = block.rows(False)
+        places = numbering.places_of(rows.indices, adding, block.width)
+        view = _View(rows.indptr, places, rows.values, numbering.size, rows.indices, numbering)
+        return Block(view, self.y, self.weights)
+
+    def _as_sparse(self) -> Block:
+        """Dense examples with an index for every feature."""
+        count, width = self.X.shape
+        indices = np.tile(np.arange(width, dtype=np.uint32), count)
+        data = floats(self.X, "features").reshape(-1)
+        return Block(_View(np.arange(count + 1) * width, indices, data, width), self.y, self.weights)
+
+    def narrowed(self) -> Block:
+        """The same rows, as wide as the largest of their indices; a dense block as it is."""
+        if not self.sparse:
+            return self
+        rows: Any = self.rows(False)
+        width = int(rows.indices.max()) + 1 if rows.indices.size else 0
+        return Block(_View(rows.indptr, rows.indices, rows.values, width), self.y, self.weights)
 
     def first(self, rows: int) -> Block:
         """The first rows."""
@@ -109,12 +139,15 @@ class Block:
             return self._sorted[0]
         part = slice(int(self.X.indptr[0]), int(self.X.indptr[-1]))
         indices, data = self.X.indices[part], self.X.data[part]
+        given = None if self.X.given is None else self.X.given[part]
+        by = indices if given is None else given
         lengths = np.diff(self.X.indptr)
         if lengths.size and (lengths.min() < 0 or lengths.sum() != min(indices.size, data.size)):
             raise DataError("the sparse matrix is damaged: its indptr leads outside its data.")
         of_row = np.repeat(np.arange(len(self)), lengths)
-        order = np.lexsort((indices.view(np.uint32) if indices.dtype == np.int32 else indices, of_row))
-        view = _View(self.X.indptr - part.start, indices[order], data[order], self.width)
+        order = np.lexsort((by.view(np.uint32) if by.dtype == np.int32 else by, of_row))
+        given = None if given is None else given[order]
+        view = _View(self.X.indptr - part.start, indices[order], data[order], self.width, given, self.X.numbering)
         self._sorted.append(Block(view, self.y, self.weights))
         return self._sorted[0]
 
@@ -156,7 +189,7 @@ def _cut(block: Block) -> Iterator[Block]:
 
 def _rows_of(X: Any, part: slice) -> Any:
     """Some rows of a CSR matrix as views: slicing by scipy would copy them."""
-    return _View(X.indptr[part.start : part.stop + 1], X.indices, X.data, X.shape[1])
+    return _View(X.indptr[part.start : part.stop + 1], X.indices, X.data, X.shape[1], X.given, X.numbering)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,10 +200,18 @@ class _View:
     indices: Any
     data: Any
     width: int
+    given: Any = None
+    """The indices as the data have them, where `indices` are the places that `numbering` gives them."""
+    numbering: Numbering | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.indptr) - 1, self.width
+
+
+def csr_view(indptr: Any, indices: Any, data: Any, width: int) -> Any:
+    """The arrays of a CSR matrix as a block takes them, without scipy's checks."""
+    return _View(indptr, indices, data, width)
 
 
 def is_readable(X: Any) -> bool:
