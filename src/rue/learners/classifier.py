@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from rue.learners.mixing import ETA, HEAVIEST, SHARES
 from rue.learners.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_classes
 from rue.learners.points import T
 from rue.learners.softmax import CLOSED, HIGHEST, KINDS, NARROW, SEEN, SINCE, USED, WIDE
+from rue.learners.turns import Turn
 from rue.ledger import Silent
 from rue.rows import DenseRows, SparseRows
 from rue.streams import Block, blocks
@@ -58,6 +60,10 @@ class ClassLearner(Learner):
 
     def predict(self, x: Any, average: bool = False) -> Any:
         """The probabilities of one example: of a class never seen before, then of the classes."""
+        with Turn(self, wait=True):
+            return self._predict_one(x)
+
+    def _predict_one(self, x: Any) -> Any:
         if type(x) is dict and tuple(x) == self.names.keys:
             names = self.names.pack(x)
             pair: Any = names.indices, names.values
@@ -66,7 +72,10 @@ class ClassLearner(Learner):
         if pair is None:
             row = dense_row(x)
             if self._point is None or row.size != self.d:
-                return self.predict_many(row[None, :])[0]  # which makes room, or complains
+                out, _, status = self._predict_block(Block(row[None, :]), False)  # which makes room, or refuses
+                if status != loop.OK:
+                    raise BadExample(0, complaint(status, self, math.nan, 1.0, 1.0))
+                return out[0]
             return self._chances(DenseRows(row, np.uint64(self.d), np.uint64(self.intercept)), x)
         if not np.isfinite(pair[1]).all():
             raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
@@ -93,21 +102,26 @@ class ClassLearner(Learner):
             self._require_average()
         parts, before = [np.empty((0, 1 + self.classes))], 0
         for block in blocks(X):
-            learner = self.copy() if self._point is None or (block.sparse and block.width > self.d) else self
-            learner.widen(Block(block.X))
-            out = np.empty((len(block), 1 + self.classes))
-            end, status = predict_classes(learner._point, block.rows(self.intercept), out, 0)
-            if status == loop.UNORDERED:
-                end, status = predict_classes(learner._point, block.in_order().rows(self.intercept), out, end)
+            with Turn(self, wait=True):
+                out, end, status = self._predict_block(block, average)
             if status != loop.OK:
                 raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))
             parts.append(out)
             before += len(block)
         return np.concatenate(parts)
 
-    def widen(self, block: Block) -> None:
+    def _predict_block(self, block: Block, average: bool) -> tuple[Any, int, int]:
+        learner = copy.deepcopy(self) if self._point is None or (block.sparse and block.width > self.d) else self
+        learner._make_room(Block(block.X))
+        out = np.empty((len(block), 1 + self.classes))
+        end, status = predict_classes(learner._point, block.rows(self.intercept), out, 0)
+        if status == loop.UNORDERED:
+            end, status = predict_classes(learner._point, block.in_order().rows(self.intercept), out, end)
+        return out, end, status
+
+    def _make_room(self, block: Block) -> None:
         """Make room for a block's features and classes."""
-        super().widen(block)
+        super()._make_room(block)
         if block.y is not None and len(block):
             y = block.labels()
             self._admit(float(np.max(y, where=(y >= 1.0) & (y <= MOST_CLASSES), initial=0.0)))
