@@ -29,9 +29,12 @@ def examples(kind, form, seed):
             continue
         indices = np.unique(rng.integers(0, 2 ** rng.integers(3, 16), size=10)).astype(np.uint32)
         values = rng.normal(size=indices.size)
-        yield (indices, values) if form == "sparse" else {
-            f"f{j}": value for j, value in zip(indices.tolist(), values.tolist(), strict=True)
-        }, y
+        yield (
+            (indices, values)
+            if form == "sparse"
+            else {f"f{j}": value for j, value in zip(indices.tolist(), values.tolist(), strict=True)},
+            y,
+        )
 
 
 def block_of(kind, seed):
@@ -73,8 +76,8 @@ def hammer(kind, form, seconds):
                         learner.run(blocks[number])
                     worked += 1
                 except rue.RueError as error:
-                    assert type(error) is rue.RueError, error
-                    assert "another thread is using this learner" in str(error)
+                    if "another thread is using this learner" not in str(error):
+                        raise
                     refused += 1
         except BaseException as error:
             failures.append(error)

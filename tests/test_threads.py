@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import many
-from hammering import LEARNERS
 
 import rue
+from conftest import many
+from hammering import LEARNERS
 from rue.learners import turns
 
 
@@ -57,7 +57,7 @@ def occupied():
 
 
 def test_what_would_change_an_occupied_learner_raises_and_changes_nothing(occupied):
-    learner, leave = occupied
+    learner, _ = occupied
     for change in (
         lambda: learner.update({"a": 1.0}, 1.0),
         lambda: learner.run(np.ones((2, 2)), [1.0, -1.0]),

@@ -226,7 +226,7 @@ class Learner:
             if not self.names.places and self.d and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
             pair: Any = self.names.row(x)
-            width = len(self.names.places)
+            width = self.names.width(pair[0])
         else:
             if self.names.places:
                 raise DataError("this learner has learnt features by name: it cannot take them by position now.")
@@ -370,7 +370,7 @@ class Learner:
             self._make_room(block)
 
     def _make_room(self, block: Block) -> None:
-        if self.names.places and block.width > len(self.names.places):
+        if self.names.places and block.width > self.names.limit:
             raise DataError("this learner has learnt features by name: it cannot take more columns by position.")
         self._widen(block.width, exact=not block.sparse)
 
