@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import rue
+from rue.learners import intake
 from rue.ledger import Silent, open_ledger
 
 TINY = 5e-324
@@ -574,3 +575,136 @@ def test_repr_and_explain_read_as_one_would_type():
     assert "D = 4" in rue.OGD("hinge", "box:-1,1", d=3).explain()
     assert "no step" in rue.FollowTheLeader().explain()
     assert "√Σg_j²" in rue.AdaGrad().explain()
+
+
+# Names without end.
+
+
+def murmur3_32(data, seed=0):
+    """MurmurHash3-32 as its author describes it, in plain Python."""
+    mask, h = 0xFFFFFFFF, seed
+
+    def scrambled(k):
+        k = k * 0xCC9E2D51 & mask
+        return (k << 15 | k >> 17) * 0x1B873593 & mask
+
+    whole = len(data) // 4 * 4
+    for start in range(0, whole, 4):
+        h ^= scrambled(int.from_bytes(data[start : start + 4], "little"))
+        h = (h << 13 | h >> 19) & mask
+        h = h * 5 + 0xE6546B64 & mask
+    if data[whole:]:
+        h ^= scrambled(int.from_bytes(data[whole:], "little"))
+    h ^= len(data)
+    h = (h ^ h >> 16) * 0x85EBCA6B & mask
+    h = (h ^ h >> 13) * 0xC2B2AE35 & mask
+    return h ^ h >> 16
+
+
+@pytest.fixture
+def few_names(monkeypatch):
+    """Eight names with a coordinate of their own, and sixteen coordinates for all the others."""
+    monkeypatch.setattr(intake, "OWN_NAMES", 8)
+    monkeypatch.setattr(intake, "HASHED_NAMES", 16)
+
+
+def named_rows(rng, rounds, names):
+    for _ in range(rounds):
+        chosen = rng.choice(names, size=5, replace=False)
+        yield {f"n{j}": float(rng.normal()) for j in chosen}, float(rng.choice([-1, 1]))
+
+
+def by_hand(x, places):
+    """Indices and values of a row of names, as the documentation says: eight by first occurrence, then by hash."""
+    values = np.zeros(24)
+    for name in x:
+        if name not in places and len(places) < 8:
+            places[name] = len(places)
+    for name, value in x.items():
+        values[places[name] if name in places else 8 + murmur3_32(name.encode()) % 16] += value
+    used = sorted({places[name] if name in places else 8 + murmur3_32(name.encode()) % 16 for name in x})
+    return np.array(used, dtype=np.uint32), values[used]
+
+
+NAMED = {
+    "ogd": lambda: rue.OGD(loss="logistic"),
+    "adagrad": lambda: rue.AdaGrad(loss="logistic"),
+    "mixture": lambda: rue.Mixture(loss="logistic"),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_names_beyond_the_limit_are_hashed(kind, few_names):
+    by_name, by_index, places = NAMED[kind](), NAMED[kind](), {}
+    for x, y in named_rows(np.random.default_rng(1), 200, 300):
+        assert by_name.predict(x) == pytest.approx(by_index.predict(by_hand(x, places)), rel=1e-12, abs=1e-12)
+        by_name.update(x, y)
+        by_index.update(by_hand(x, places), y)
+    assert by_name.names.places == places
+    assert by_name.d == 24
+    assert np.allclose(by_name.weights[: by_index.d], by_index.weights, rtol=1e-12)
+
+
+def test_new_names_cost_no_memory_beyond_the_limit(few_names):
+    learner, rng = rue.Mixture(loss="logistic"), np.random.default_rng(2)
+    sizes = []
+    for start in (0, 1000, 100_000):
+        for x, y in named_rows(rng, 50, np.arange(start, start + 1000)):
+            learner.update(x, y)
+        sizes.append(len(pickle.dumps(learner)))
+    assert learner.d == 24
+    assert len(learner.names.places) == 8
+    assert sizes[1] == sizes[2]
+
+
+@pytest.mark.parametrize("again", ["pickle", "copy", "file"])
+def test_hashed_names_go_on_from_what_was_stored(again, few_names, tmp_path):
+    learner, whole = rue.Mixture(loss="logistic"), list(named_rows(np.random.default_rng(3), 120, 100))
+    for x, y in whole[:60]:
+        learner.update(x, y)
+    if again == "file":
+        rue.save(learner, tmp_path / "m.rue")
+        other = rue.load(tmp_path / "m.rue").learner
+    else:
+        other = pickle.loads(pickle.dumps(learner)) if again == "pickle" else learner.copy()
+    for x, y in whole[60:]:
+        assert other.predict(x) == learner.predict(x)
+        learner.update(x, y)
+        other.update(x, y)
+    assert other == learner
+
+
+def test_predicting_and_refused_examples_never_add_names(few_names):
+    learner = rue.OGD(loss="square")
+    for x, _ in named_rows(np.random.default_rng(4), 3, 5):
+        learner.update(x, 1.0)
+    for x, _ in named_rows(np.random.default_rng(5), 30, 500):
+        learner.predict(x)
+    assert learner.d == len(learner.names.places) == 5
+    before = learner.copy()
+    wide = {f"new{j}": 1.0 for j in range(20)}
+    with pytest.raises(rue.DataError):
+        learner.update({**wide, "bad": np.nan}, 1.0)
+    learner.update(dict.fromkeys(wide, 1e300), 1.0)  # refused: its step is not finite
+    assert learner == before
+    learner.update(wide, 1.0)
+    assert learner.d == 24
+    full = learner.copy()
+    learner.update({f"other{j}": 1e300 for j in range(20)}, 1.0)
+    assert learner == full
+
+
+def test_names_that_are_equal_share_a_place(few_names):
+    learner = rue.OGD(loss="square")
+    for j in range(8):
+        learner.update({f"n{j}": 1.0}, 1.0)
+    for name in (1, 2.5, ("a", 1), "größe", "\ud800", None, b"bytes", 2**70, float("inf")):
+        learner.update({name: 1.0}, 5.0)
+        assert learner.predict({name: 1.0}) != learner.bias
+    learner.update({1: 1.0}, 9.0)
+    assert learner.predict({1: 1.0}) == learner.predict({1.0: 1.0}) == learner.predict({True: 1.0})
+    assert learner.predict({1: 1.0}) == learner.predict({np.int64(1): 1.0}) == learner.predict({np.float32(1.0): 1.0})
+
+
+def test_the_limit_is_as_documented():
+    assert intake.OWN_NAMES == intake.HASHED_NAMES == 2**20

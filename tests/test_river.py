@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 
 import rue
 from rue.explaining import explain, weights_of
+from rue.learners import intake
 from rue.river import RueClassifier, RueRegressor, certify, scores
 
 
@@ -317,3 +318,21 @@ def test_streams_of_any_kind():
     X, y = table()
     told = certify(iter(rows(X, y)), RueClassifier(), radius=1.0)
     assert told == certify(rows(X, y), RueClassifier(), radius=1.0)
+
+
+def test_names_beyond_the_limit_are_hashed_in_frames_as_in_dicts(monkeypatch):
+    monkeypatch.setattr(intake, "OWN_NAMES", 3)
+    monkeypatch.setattr(intake, "HASHED_NAMES", 4)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 12)), columns=[f"c{j}" for j in range(12)])
+    y = pd.Series(X["c0"] + rng.normal(size=40))
+    whole, single = RueRegressor(), RueRegressor()
+    whole.learn_many(X[:30], y[:30])
+    for (_, x), label in zip(X[:30].iterrows(), y[:30], strict=True):
+        single.learn_one(x.to_dict(), label)
+    predicted = [single.predict_one(x.to_dict()) for _, x in X[30:].iterrows()]
+    assert np.allclose(whole.predict_many(X[30:]), predicted, rtol=1e-9)
+    assert whole._learner.d == single._learner.d == 7
+    narrow = RueRegressor()
+    narrow.learn_many(X[["c0", "c1", "c2"]], y)  # no hashed name was learnt, so hashed names have weight 0
+    assert np.array_equal(narrow.predict_many(X), narrow.predict_many(X[["c0", "c1", "c2"]]))

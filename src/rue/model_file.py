@@ -29,6 +29,7 @@ from rue.container import FORMAT, read_container, write_container
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.standing import MOST_LOOKS, Course, members_of
+from rue.learners.turns import Turn
 from rue.learning import Run, predictions_for
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss
@@ -109,6 +110,11 @@ def history_entry(examples: int, data: Iterable[str] = ()) -> dict[str, Any]:
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model; the file that was there stays if anything goes wrong."""
+    with Turn(model.learner, wait=True):
+        _save(model, path)
+
+
+def _save(model: Model, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, Any] = {}
     head = {
         "format": FORMAT,

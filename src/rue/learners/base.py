@@ -16,6 +16,7 @@ from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
 from rue.learners.intake import Names, complaint, dense_row, number, one_row, sparse_row
 from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, of_coordinates, owned, state_of
+from rue.learners.turns import Turn, busy, wait_until_idle
 from rue.ledger import Ledger, Silent
 from rue.memory import gibibytes, memory_limit
 from rue.numbering import Numbering, in_use, spread
@@ -24,6 +25,7 @@ from rue.streams import Block, blocks
 __all__ = ["Algorithm", "Learner"]
 
 _FLOAT64 = np.dtype(np.float64)
+_REFUSED = loop.REFUSED
 
 
 class Algorithm(Protocol):
@@ -51,7 +53,8 @@ class Learner:
 
     Its state is a value: `copy`, `==` and `pickle` work, and a learner goes on bit for bit from wherever it stands,
     one example at a time or in blocks of any size. With an intercept, coordinate 0 of `point` is the intercept's. A
-    learner serves one thread at a time; give each thread a copy.
+    learner serves one thread at a time: `predict` and `copy` wait for their turn, and `update` and `run` raise
+    `RueError` while another thread is in the learner. Give each thread a copy, or use a lock.
     """
 
     _loop = loop.run_rows
@@ -68,6 +71,7 @@ class Learner:
         """Where in the point's arrays features are, once there are so many that only those that occur have a place."""
         self._rule: Any = None
         self._point: Any = None
+        self._busy = False
         self._ready()
         fixed = algorithm.domain.dimension
         if d is None and fixed is not None:
@@ -194,21 +198,30 @@ class Learner:
 
         x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row.
         """
-        if not average:
-            if type(x) is ndarray:
-                if x.shape == self._shape and x.dtype is _FLOAT64:
-                    p: float = self._predict_dense(self._point, x, self.intercept, False)
+        while self._busy:  # `turns` says why this is safe
+            wait_until_idle(self)
+        self._busy = True
+        try:
+            if not average:
+                if type(x) is ndarray:
+                    if x.shape == self._shape and x.dtype is _FLOAT64:
+                        p: float = self._predict_dense(self._point, x, self.intercept, False)
+                        if isfinite(p):
+                            return p
+                elif type(x) is dict and tuple(x) == self.names.keys and self._predict_sparse is not None:
+                    names = self.names.pack(x)
+                    p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
                     if isfinite(p):
                         return p
-            elif type(x) is dict and tuple(x) == self.names.keys and self._predict_sparse is not None:
-                names = self.names.pack(x)
-                p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
-                if isfinite(p):
-                    return p
-        return self._predict_any(x, average)
+            return self._predict_any(x, average)
+        finally:
+            self._busy = False
 
     def update(self, x: Any, y: float, weight: float = 1.0) -> None:
         """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing."""
+        if self._busy:  # `turns` says why this is safe
+            raise busy()
+        self._busy = True
         try:
             if type(x) is ndarray and x.shape == self._shape and x.dtype is _FLOAT64:
                 status = self._learn_dense(self._rule_twin, self._point, x, self.intercept, y, weight)
@@ -221,7 +234,9 @@ class Learner:
                 status = self._update_any(x, y, weight)
         except TypeError as error:
             raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
-        if status > loop.REFUSED:
+        finally:
+            self._busy = False
+        if status > _REFUSED:
             raise DataError(complaint(status, self, x, y, weight))
 
     def _update_any(self, x: Any, y: Any, weight: Any) -> int:
@@ -248,7 +263,7 @@ class Learner:
             if not self.names.places and self.d and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
             pair: Any = self.names.row(x)
-            width = len(self.names.places)
+            width = self.names.width(pair[0])
         else:
             if self.names.places:
                 raise DataError("this learner has learnt features by name: it cannot take them by position now.")
@@ -269,7 +284,7 @@ class Learner:
 
     def _learn_numbered(self, pair: Any, y: float, weight: float) -> int:
         """One example whose features have places of their own: a block of one row."""
-        block = self.widen(one_row(pair, self.d, y, weight))
+        block = self._make_room(one_row(pair, self.d, y, weight))
         out = np.empty(1)
         status = self._run(block.rows(self.intercept), block, Silent(0), out, 0)[1]
         return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
@@ -285,13 +300,14 @@ class Learner:
         if row is not None and self._point is not None and row.size != self.d:
             raise DataError(f"the example has {row.size} features, but the learner has {self.d}.")
         if self._point is None:  # nothing learnt yet: a fresh copy that knows its width answers
-            fresh, last = self.copy(), int(pair[0][-1]) + 1 if pair and pair[0].size else 0
+            fresh, last = copy.deepcopy(self), int(pair[0][-1]) + 1 if pair and pair[0].size else 0
             fresh._widen(last if row is None else row.size)
             return fresh._predict_any(x, average)
         average = average and self._point.memory[TOTAL] > 0.0
         if self.numbering is not None:
             numbered = (np.arange(self.d, dtype=np.uint32), row) if pair is None else pair
-            return float(self.predict_many(one_row(numbered, 2**32), average)[0])
+            learner, block = self._reading(one_row(numbered, 2**32))
+            return float(learner._predict_block(block, average)[0][0])
         if row is not None:
             self._resolve_dense(row)
             return float(self._predict_dense(self._point, row, self.intercept, average))
@@ -350,7 +366,11 @@ class Learner:
         """
         if out.shape != (len(block),) or out.dtype != _FLOAT64 or not out.flags.c_contiguous or begin < 0:
             raise DataError("run_block: out must be a contiguous float64 array with one place for each row, begin ≥ 0.")
-        block = self.widen(block)
+        with Turn(self):
+            return self._run_block(block, ledger, out, begin)
+
+    def _run_block(self, block: Block, ledger: Ledger | Silent, out: Any, begin: int) -> tuple[int, str]:
+        block = self._make_room(block)
         y, weights = block.labels(), block.column_of_weights()
         for attempt in (block, None):
             attempt = attempt or block.in_order()
@@ -380,18 +400,23 @@ class Learner:
             self._require_average()
         parts, before, learner = [], 0, self
         for block in blocks(X):
-            learner, block = (self if self._point is None else learner)._reading(block)
-            out = np.empty(len(block))
-            use = average and learner._point.memory[TOTAL] > 0.0
-            end, status = loop.predict_rows(learner._point, block.rows(self.intercept), use, out, 0)
-            if status == loop.UNORDERED:
-                rows = block.in_order().rows(self.intercept)
-                end, status = loop.predict_rows(learner._point, rows, use, out, end)
+            with Turn(self, wait=True):
+                learner, block = (self if self._point is None else learner)._reading(block)
+                out, end, status = learner._predict_block(block, average)
             if status != loop.OK:
                 raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))
             parts.append(out)
             before += len(block)
         return np.concatenate(parts) if parts else np.empty(0)
+
+    def _predict_block(self, block: Block, average: bool) -> tuple[Any, int, int]:
+        """The predictions for a block that `_reading` has prepared, the row reached, and what became of that row."""
+        out = np.empty(len(block))
+        use = average and self._point.memory[TOTAL] > 0.0
+        end, status = loop.predict_rows(self._point, block.rows(self.intercept), use, out, 0)
+        if status == loop.UNORDERED:
+            end, status = loop.predict_rows(self._point, block.in_order().rows(self.intercept), use, out, end)
+        return out, end, status
 
     # Width.
 
@@ -400,6 +425,10 @@ class Learner:
 
         Raises `NoRoom`, nothing changed, if that would take more memory than there is.
         """
+        with Turn(self):
+            return self._make_room(block)
+
+    def _make_room(self, block: Block) -> Block:
         if block.numbering is not None and block.numbering is self.numbering:
             return block  # it has been here before
         self._require_positions(block)
@@ -416,7 +445,7 @@ class Learner:
         return numbered
 
     def _require_positions(self, block: Block) -> None:
-        if self.names.places and block.width > len(self.names.places):
+        if self.names.places and block.width > self.names.limit:
             raise DataError("this learner has learnt features by name: it cannot take more columns by position.")
 
     def _reading(self, block: Block) -> tuple[Any, Block]:
@@ -431,9 +460,9 @@ class Learner:
             return self, block.numbered(self.numbering)
         if self._point is not None and block.width <= self.d:
             return self, block
-        learner = self.copy()
+        learner = copy.deepcopy(self)
         if learner._point is None or learner.algorithm.wide is None:
-            return learner, learner.widen(block)
+            return learner, learner._make_room(block)
         learner.numbering = Numbering(learner.d)
         learner._grow(learner.places)
         return learner, block.numbered(learner.numbering)
@@ -504,7 +533,8 @@ class Learner:
 
     def copy(self) -> Learner:
         """An independent learner in the same state."""
-        return copy.deepcopy(self)
+        with Turn(self, wait=True):
+            return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("algorithm", "intercept", "d", "names", "numbering", "_rule", "_point")
@@ -513,6 +543,7 @@ class Learner:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.numbering = None  # which learners pickled by older versions do not have
         self.__dict__.update((key, owned(value)) for key, value in state.items())
+        self._busy = False
         self._ready()
 
     def __eq__(self, other: object) -> bool:

@@ -17,6 +17,7 @@ from rue.learners.mixing import ETA, HEAVIEST, SHARES
 from rue.learners.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_classes
 from rue.learners.points import T
 from rue.learners.softmax import CLOSED, HIGHEST, KINDS, NARROW, SEEN, SINCE, USED, WIDE
+from rue.learners.turns import Turn
 from rue.ledger import Silent
 from rue.memory import gibibytes, memory_limit
 from rue.norms import SMALL, UP
@@ -59,6 +60,10 @@ class ClassLearner(Learner):
 
     def predict(self, x: Any, average: bool = False) -> Any:
         """The probabilities of one example: of a class never seen before, then of the classes."""
+        with Turn(self, wait=True):
+            return self._predict_one(x)
+
+    def _predict_one(self, x: Any) -> Any:
         if type(x) is dict and tuple(x) == self.names.keys:
             names = self.names.pack(x)
             pair: Any = names.indices, names.values
@@ -67,7 +72,11 @@ class ClassLearner(Learner):
         if pair is None:
             row = dense_row(x)
             if self._point is None or row.size != self.d or self.numbering is not None:
-                return self.predict_many(row[None, :])[0]  # which makes room, or complains
+                learner, block = self._reading(Block(row[None, :]))  # which makes room, or refuses
+                out, _, status = learner._predict_block(block, False)
+                if status != loop.OK:
+                    raise BadExample(0, complaint(status, self, math.nan, 1.0, 1.0))
+                return out[0]
             return self._chances(DenseRows(row, np.uint64(self.d), np.uint64(self.intercept)), x)
         if not np.isfinite(pair[1]).all():
             raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
@@ -95,29 +104,34 @@ class ClassLearner(Learner):
             self._require_average()
         parts, before, learner = [np.empty((0, 1 + self.classes))], 0, self
         for block in blocks(X):
-            learner, block = (self if self._point is None else learner)._reading(Block(block.X))
-            out = np.empty((len(block), 1 + self.classes))
-            end, status = predict_classes(learner._point, block.rows(self.intercept), out, 0)
-            if status == loop.UNORDERED:
-                end, status = predict_classes(learner._point, block.in_order().rows(self.intercept), out, end)
+            with Turn(self, wait=True):
+                learner, block = (self if self._point is None else learner)._reading(Block(block.X))
+                out, end, status = learner._predict_block(block, average)
             if status != loop.OK:
                 raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))
             parts.append(out)
             before += len(block)
         return np.concatenate(parts)
 
-    def widen(self, block: Block) -> Block:
+    def _predict_block(self, block: Block, average: bool) -> tuple[Any, int, int]:
+        out = np.empty((len(block), 1 + self.classes))
+        end, status = predict_classes(self._point, block.rows(self.intercept), out, 0)
+        if status == loop.UNORDERED:
+            end, status = predict_classes(self._point, block.in_order().rows(self.intercept), out, end)
+        return out, end, status
+
+    def _make_room(self, block: Block) -> Block:
         """Make room for a block's features and classes."""
         if block.y is not None and len(block):
             y = block.labels()
             highest = float(np.max(y, where=(y >= 1.0) & (y <= MOST_CLASSES), initial=0.0))
             if self._point is not None:  # its classes are known before features are multiplied by them
                 self._admit(highest)
-                return super().widen(block)
-            block = super().widen(block)
+                return super()._make_room(block)
+            block = super()._make_room(block)
             self._admit(highest)
             return block
-        return super().widen(block)
+        return super()._make_room(block)
 
     def _bytes_per_coordinate(self) -> int:
         classes = 4 if self._point is None else self._point.classes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,14 @@ from rue.errors import DataError
 from rue.learners import loop
 from rue.streams import Block, as_array, floats, one_sparse_row
 from rue.streams.base import csr_view
+from rue.streams.hashing import hash_texts
 
-__all__ = ["Names", "complaint", "dense_row", "number", "one_row", "sparse_row"]
+__all__ = ["HASHED_NAMES", "OWN_NAMES", "Names", "complaint", "dense_row", "merged", "number", "one_row", "sparse_row"]
+
+OWN_NAMES = 2**20
+"""How many names get a coordinate of their own, in the order they are first learnt."""
+HASHED_NAMES = 2**20
+"""How many coordinates all further names share, by MurmurHash3-32, so that memory does not grow for ever."""
 
 _UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
 
@@ -62,14 +68,16 @@ def dense_row(x: Any) -> Any:
 
 
 class Names:
-    """Feature names and their indices, in the order they were first seen.
+    """Feature names and their indices: the first `OWN_NAMES` by first occurrence, the others by a hash.
 
-    Examples of one stream mostly have the same names in the same order, so the last tuple of names is remembered with
-    its indices; then an example costs one comparison and one packing of its values.
+    Names that share an index in one example have their values added up. Examples of one stream mostly have the same
+    names in the same order, so the last tuple of names is remembered with its indices; then an example costs one
+    comparison and one packing of its values.
     """
 
     def __init__(self) -> None:
         self.places: dict[Hashable, int] = {}
+        """The names that have an index of their own."""
         self._forget()
 
     def _forget(self) -> None:
@@ -78,6 +86,7 @@ class Names:
         self.values: Any = None
         self._unsorted: Any = None
         self._order: Any = None
+        self._starts: Any = None
         self._buffer: Any = None
         self._packed: tuple[Any, ...] | None = None
         self._write: Any = None
@@ -102,7 +111,9 @@ class Names:
                 self._write(self._buffer, 0, *packed)
             except (OverflowError, TypeError, struct.error) as error:
                 raise DataError(_not_a_number(x)) from error
-            if self._order is not None:
+            if self._starts is not None:
+                np.add.reduceat(self._unsorted[self._order], self._starts, out=self.values)
+            elif self._order is not None:
                 np.take(self._unsorted, self._order, out=self.values)
             self._packed = packed
         return self
@@ -111,24 +122,59 @@ class Names:
         """Keep the first `count` names only."""
         if count < len(self.places):
             self.places = dict(list(self.places.items())[:count])
-            self._forget()
+        self._forget()
 
     def known(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
         """Indices and values without learning names: unknown ones have weight 0, so they are left out."""
         if not all(map(_is_number, x.values())):
             raise DataError(_not_a_number(x))
-        found = sorted((self.places[name], float(value)) for name, value in x.items() if name in self.places)
-        return np.array([j for j, _ in found], dtype=np.uint32), np.array([value for _, value in found])
+        names = [name for name in x if self.has_index(name)]
+        return merged(self.indices_of(names), np.array([float(x[name]) for name in names]))
+
+    def has_index(self, name: Hashable) -> bool:
+        """Whether a name has an index without being learnt first."""
+        return name in self.places or len(self.places) >= OWN_NAMES
+
+    def learn(self, names: Iterable[Hashable]) -> Any:
+        """The indices of some names, not sorted; new ones get one of their own while there are any left."""
+        names, places = list(names), self.places
+        if len(places) + len(names) <= OWN_NAMES:
+            return np.array([places.setdefault(name, len(places)) for name in names], dtype=np.uint32)
+        for name in names:
+            if name not in places and len(places) < OWN_NAMES:
+                places[name] = len(places)
+        return self.indices_of(names)
+
+    def indices_of(self, names: Iterable[Hashable]) -> Any:
+        """The indices of names that have one, not sorted."""
+        names, places = list(names), self.places
+        hashed = [name for name in names if name not in places]
+        if not hashed:
+            return np.array([places[name] for name in names], dtype=np.uint32)
+        shared = dict(zip(hashed, (len(places) + _hashes(hashed) % HASHED_NAMES).tolist(), strict=True))
+        return np.array([places[name] if name in places else shared[name] for name in names], dtype=np.uint32)
+
+    @property
+    def limit(self) -> int:
+        """How many features there are if all names come that have an index."""
+        return len(self.places) + (HASHED_NAMES if len(self.places) >= OWN_NAMES else 0)
+
+    def width(self, indices: Any) -> int:
+        """How many features a learner needs for a sorted row: with a hashed name, those of all hashed names."""
+        return self.limit if indices.size and int(indices[-1]) >= len(self.places) else len(self.places)
 
     def _remember(self, keys: tuple[Hashable, ...]) -> None:
-        places = self.places
-        indices = np.array([places.setdefault(name, len(places)) for name in keys], dtype=np.uint32)
+        indices = self.learn(keys)
         increasing = bool((indices[1:] > indices[:-1]).all())
-        self._order = None if increasing else np.argsort(indices)
+        self._order = None if increasing else np.argsort(indices, kind="stable")
         self.keys = keys
         self.indices = indices if increasing else indices[self._order]
+        new = np.append(True, self.indices[1:] > self.indices[:-1]) if keys else np.empty(0, dtype=bool)
+        self._starts = None if new.all() else np.flatnonzero(new)
+        if self._starts is not None:
+            self.indices = self.indices[new]
         self._unsorted = np.empty(len(keys))
-        self.values = self._unsorted if increasing else np.empty(len(keys))
+        self.values = self._unsorted if increasing else np.empty(self.indices.size)
         self._buffer, self._packed = memoryview(self._unsorted), None
         self._write = struct.Struct(f"{len(keys)}d").pack_into
 
@@ -138,6 +184,33 @@ class Names:
     def __setstate__(self, state: tuple[Hashable, ...]) -> None:
         self.places = {name: place for place, name in enumerate(state[1:])}
         self._forget()
+
+
+def merged(indices: Any, values: Any) -> tuple[Any, Any]:
+    """Indices in rising order and their values, those of one index added up."""
+    order = np.argsort(indices, kind="stable")
+    indices, values = indices[order], values[order]
+    if indices.size > 1 and not bool((indices[1:] > indices[:-1]).all()):
+        starts = np.flatnonzero(np.append(True, indices[1:] > indices[:-1]))
+        indices, values = indices[starts], np.add.reduceat(values, starts)
+    return indices, values
+
+
+def _hashes(names: list[Hashable]) -> Any:
+    """MurmurHash3-32 of the names; equal names have equal hashes, in every process."""
+    written = [_written(name) for name in names]
+    return hash_texts(b"".join(written), np.cumsum([0, *map(len, written)])).astype(np.int64)
+
+
+def _written(name: Hashable) -> bytes:
+    """Bytes that are the same for names that are equal, as 1, 1.0 and True are."""
+    if isinstance(name, str):
+        return name.encode("utf-8", "surrogatepass")
+    if isinstance(name, bytes):
+        return name
+    if isinstance(name, int | float | np.number | np.bool_):
+        return b"\0%d" % hash(name)  # unlike those of text, hashes of numbers are the same in every process
+    return repr(name).encode("utf-8", "surrogatepass")
 
 
 def _not_a_number(x: Mapping[Any, Any]) -> str:

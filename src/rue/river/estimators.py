@@ -26,17 +26,22 @@ def _frame(learner: Learner, X: Any, new: bool) -> Any:
 
     names, columns = learner.names, list(X.columns)
     if new:
-        for column in columns:
-            names.places.setdefault(column, len(names.places))
-    known = [column for column in columns if column in names.places]
-    order = np.argsort([names.places[column] for column in known])
-    indices = np.array([names.places[column] for column in known], dtype=np.int64)[order]
+        known, indices = columns, names.learn(columns)
+    else:
+        known = [column for column in columns if names.has_index(column)]
+        indices = names.indices_of(known)
+        known, indices = [known[k] for k in np.flatnonzero(indices < learner.d)], indices[indices < learner.d]
+    order = np.argsort(indices, kind="stable")
     try:
         values = np.ascontiguousarray(X[known].to_numpy(dtype=np.float64)[:, order])
     except (TypeError, ValueError) as error:
         raise DataError(f"features must be numbers: {error}.") from error
     rows, ends = len(values), np.arange(len(values) + 1) * len(known)
-    return csr_matrix((values.reshape(-1), np.tile(indices, rows), ends), shape=(rows, len(names.places)))
+    indices = indices[order]
+    shape = rows, names.width(indices)
+    found = csr_matrix((values.reshape(-1), np.tile(indices.astype(np.int64), rows), ends), shape=shape)
+    found.sum_duplicates()
+    return found
 
 
 class _Named:
