@@ -1,4 +1,4 @@
-"""Mutated lines for the parsers of text: `python fuzzing.py SECONDS SEED`, best with NUMBA_BOUNDSCHECK=1."""
+"""Mutated lines for the parsers of text: `python fuzzing.py ROUNDS SECONDS SEED`, best with NUMBA_BOUNDSCHECK=1."""
 
 import io
 import random
@@ -256,16 +256,15 @@ def plainly(chunks):
     return good, bad
 
 
-def fuzz(seconds, seed):
-    """Parse mutated lines for some seconds: how many texts that were."""
-    rng, texts = random.Random(seed), 0
-    fuzz_once(rng)  # compiles
+def fuzz(rounds, seconds, seed):
+    """Parse mutated lines, four texts a round, for at least so many rounds and seconds: how many texts that were."""
+    rng, done = random.Random(seed), 0
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while done < rounds or time.monotonic() < end:
         fuzz_once(rng)
-        texts += 4
-    return texts
+        done += 1
+    return 4 * done
 
 
 if __name__ == "__main__":
-    print(fuzz(float(sys.argv[1]), int(sys.argv[2])))
+    print(fuzz(*map(int, sys.argv[1:])))

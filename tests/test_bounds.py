@@ -714,6 +714,15 @@ def test_margin_adversary_forces_exactly_what_b2_allows():
     assert (b1.value, b1.observed, b2.value) == (n, n, n)
 
 
+@pytest.mark.parametrize("n", [2, 5, 16, 25, 49])
+def test_b1_names_the_zero_comparator_where_no_other_is_better(n):
+    """On a basis H + a²/2 + a√(H + a²/4) is n for every u = c·(1, …, 1) with c ≤ 1: rounding must not choose one."""
+    bound = perceptron_bound(np.eye(n), np.where(np.arange(n) % 3, 1, -1), intercept=False)
+    assert bound.constants["a"] == 0.0
+    assert bound.constants["H"] == n
+    assert not bound.comparator.any()
+
+
 def test_unequal_weights_are_no_perceptron():
     X, y = stream(27, "classify", rows=10, scale=1.0)
     found = bounds(trace(rue.Perceptron(), X, y, np.arange(10.0)))

@@ -1,6 +1,7 @@
 """What holds for the tree as a whole: public names, docs that are up to date, links that lead somewhere."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import narrow
 import rue
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +72,7 @@ def test_the_table_of_theorems_is_up_to_date():
 def test_the_picture_shows_what_make_run_prints():
     import html
 
-    import make_pages
+    from snippets import differs
 
     printed = subprocess.run(
         [sys.executable, ROOT / "examples/first_run.py"], capture_output=True, text=True, check=True
@@ -78,8 +80,24 @@ def test_the_picture_shows_what_make_run_prints():
     shown = html.unescape(
         "\n".join(re.findall(r"<text[^>]*preserve\">(.*?)</text>", (ROOT / "docs/report.svg").read_text()))
     )
-    assert shown.split() == make_pages.masked(printed).split(), "run: python docs/make_pages.py"
+    assert not differs(shown, printed), "run: python docs/make_pages.py"
     assert "no linear model of norm ≤ 10" in shown
+
+
+def test_the_pages_are_run_as_on_an_old_processor_too():
+    planned = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"tests/narrow\.py .*tests/test_docs\.py", planned)
+    code = (
+        "import numpy\n"
+        "from numba.core.registry import cpu_target\n"
+        "print(cpu_target.target_context.codegen().magic_tuple()[1])\n"
+        "print(*numpy.show_config(mode='dicts')['SIMD Extensions'].get('found', []))\n"
+    )
+    env = {**os.environ, **narrow.settings()}
+    told = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.splitlines() == ["generic", ""]
 
 
 def test_links_between_the_pages_lead_somewhere():

@@ -19,6 +19,8 @@ WIDTHS = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 """Over which the hinge is rounded off, one after the other; any u is valid, so the last need not be 0."""
 EXACT = 5_000_000
 """Up to this many numbers the largest margin is found exactly, by non-negative least squares."""
+ROUNDED = 1e-9
+"""Values that differ by less, relatively, count as equal: which is smaller is then a matter of rounding."""
 
 
 def perceptron_bound(X: Any, y: Any, *, intercept: bool = True, mistakes: int | None = None) -> Bound:
@@ -134,11 +136,14 @@ def _sharp(H: float, a: float) -> float:
 
 def _floor(value: float) -> float:
     """⌊value⌋, where a value just below a whole number counts as that number: it was rounded."""
-    return float(math.floor(value + 1e-9 * (1.0 + value)))
+    return float(math.floor(value + ROUNDED * (1.0 + value)))
 
 
 def _smallest(Z: Any, rounds: int) -> Any:
-    """The v that makes B1's sharp form small: v ← argmin H(v) + s‖v‖ and s ← √(smallest value so far), in turn."""
+    """The v that makes B1's sharp form small: v ← argmin H(v) + s‖v‖ and s ← √(smallest value so far), in turn.
+
+    It stays 0 where nothing is better: on a basis every multiple of one v gives the same value, T.
+    """
     best, lowest = np.zeros(Z.shape[1]), float(rounds)  # u = 0 gives T
     if not rounds or not Z.shape[1]:
         return best
@@ -150,7 +155,7 @@ def _smallest(Z: Any, rounds: int) -> Any:
         v = _descend(Z, v, math.sqrt(lowest), width)
         stretched = _stretched(Z, v)
         value = _sharp(_hinges(Z, stretched), float(np.linalg.norm(stretched)))
-        if value < lowest:
+        if value < lowest * (1.0 - ROUNDED):
             best, lowest = stretched, value
         if before - lowest <= 1e-3 * width * lowest:  # s has settled as far as this width can tell
             following = next(widths, None)
