@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rue._notices import on_long_compilation
 from rue.cli.memory import keep_freed
 from rue.errors import RueError, SettingsError
 from rue.version import __version__
@@ -47,6 +48,8 @@ def main() -> None:
     from rue.cli.commands import register
 
     keep_freed()
+    if not {"-q", "--quiet"} & set(sys.argv):
+        on_long_compilation(lambda: print("rue: compiling, once for this machine ...", file=sys.stderr))
     register(*sys.argv[1:2])
     try:
         code = app(standalone_mode=False)
