@@ -16,6 +16,7 @@ run: $(VENV)/.run          ## learn a real stream and print risk, mistakes and t
 test soak: export OPENBLAS_NUM_THREADS := 1
 
 test: check                ## everything CI runs
+	$(BIN)/python -m rue._prebuild
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 tests/test_checks.py tests/test_references.py
 	$(BIN)/python tests/narrow.py -n 2 --dist worksteal src $(NUMBERS:%=tests/test_%.py)
@@ -38,18 +39,21 @@ docs: $(VENV)/.test        ## the site, in build/site
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet 'hatchling>=1.25'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q src
+	$(BIN)/python -m rue._prebuild
 	touch $@
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet 'hatchling>=1.25'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[test]'
 	$(BIN)/python -m compileall -q src
 	touch $@ $(VENV)/.run
 
 $(VENV)/.bench: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --editable '.[test,bench]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[test,bench]'
 	touch $@
 
 clean:

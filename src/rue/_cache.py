@@ -17,10 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm  # type: ignore[import-untyped]  # it carries no types
 import numba
 from numba.core import caching, compiler, config, serialize
 
-__all__ = ["DiskCache", "cache_folder"]
+from rue._backend import BACK_END
+
+__all__ = ["LEVEL", "PREBUILT", "DiskCache", "cache_folder", "has_level", "source_digest"]
 
 
 class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
@@ -47,8 +50,15 @@ class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
             file.unlink(missing_ok=True)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        file = self._file(sig, target_context.codegen())
-        if file is None or not self._enabled:
+        if not self._enabled:
+            return None
+        found = self._load(self._file(sig, target_context.codegen()), target_context)
+        if found is None and has_level():
+            found = self._load(PREBUILT / source_digest() / self._file_name(sig, LEVEL), target_context)
+        return found
+
+    def _load(self, file: Path | None, target_context: Any) -> Any:
+        if file is None:
             return None
         # Numba's own cache first imports all that compiling may need, 0.4 s: what is compiled needs nothing of it.
         try:
@@ -79,8 +89,38 @@ class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
         folder = cache_folder()
         if folder is None:
             return None
-        key = repr((self._name, str(sig), codegen.magic_tuple(), config.BOUNDSCHECK, config.OPT))
-        return folder / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+        processor = LEVEL if config.CPU_NAME == LEVEL else codegen.magic_tuple()
+        return folder / self._file_name(sig, processor)
+
+    def _file_name(self, sig: Any, processor: Any) -> str:
+        key = repr((self._name, str(sig), processor, config.BOUNDSCHECK, config.OPT))
+        return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+
+
+LEVEL = "x86-64-v3"
+"""What prebuilt kernels are compiled for: x86-64 processors since 2013, with AVX2 and FMA."""
+PREBUILT = Path(__file__).parent / "prebuilt"
+"""Kernels compiled when the package was built or set up (see `rue._prebuild`)."""
+
+_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+
+
+@functools.cache
+def has_level() -> bool:
+    """Whether this processor runs code of `LEVEL`."""
+    features = llvm.get_host_cpu_features()
+    return all(features.get(name) for name in _FEATURES)
+
+
+@functools.cache
+def source_digest() -> str:
+    """The name of a folder of kernels: a digest of every source file of the package, Numba's version and Python's."""
+    made_by = numba.__version__, BACK_END, sys.implementation.cache_tag, sys.platform
+    digest = hashlib.sha256(repr(made_by).encode())
+    root = Path(__file__).parent
+    for source in sorted(file for file in root.rglob("*.py") if file.is_file()):  # an editor's lock is a dangling link
+        digest.update(source.relative_to(root).as_posix().encode() + b"\0" + source.read_bytes())
+    return f"kernels-{digest.hexdigest()[:16]}"
 
 
 @functools.cache
@@ -91,11 +131,7 @@ def cache_folder() -> Path | None:
     edited `losses.py` never meets machine code made from the old one. `RUE_CACHE_DIR` chooses the place; otherwise it
     is the user's cache folder, and where that cannot be written a folder of the user's own among the temporary files.
     """
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    root = Path(__file__).parent
-    for source in sorted(file for file in root.rglob("*.py") if file.is_file()):  # an editor's lock is a dangling link
-        digest.update(source.relative_to(root).as_posix().encode() + b"\0" + source.read_bytes())
-    name = f"kernels-{digest.hexdigest()[:16]}"
+    name = source_digest()
     for place in _places():
         folder = place / name
         try:

@@ -14,7 +14,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from rue._callees import INLINED
+from rue._backend import INLINED
 
 __all__ = [
     "LANES",

@@ -1,6 +1,6 @@
 """The room that knows how Numba is used: parameters, their methods, and kernels.
 
-Beside it only `_cache`, `_callees`, `_shortcuts`, `_intrinsics`, `_lanes`, `_tables` and `_vectors` know.
+Only `_backend`, `_cache`, `_fast`, `_intrinsics`, `_lanes`, `_tables` and `_vectors` know it too.
 
 A loss, domain, step or algorithm is a *parameter*: a frozen dataclass with plain Python methods. A *kernel* is a
 plain function that calls those methods. Before a kernel runs, each parameter is turned into a named tuple of its
@@ -32,11 +32,11 @@ import numpy as np
 from numba.core import caching, config
 from numba.core.errors import NumbaError
 from numba.core.typing import templates
-from numba.extending import overload
+from numba.extending import overload, overload_method
 
+from rue._backend import INLINED, finish, jit, method_options
 from rue._cache import DiskCache
-from rue._callees import INLINED, OPTIONS, KernelCompiler, ParserCompiler, options, set_environments
-from rue._shortcuts import glance, undisturbed
+from rue._notices import long_compilation
 from rue.errors import SettingsError
 
 __all__ = [
@@ -231,10 +231,9 @@ class _Methods(templates.AttributeTemplate):  # type: ignore[misc]  # Numba carr
             return None
         called = attr, method.__code__.co_argcount, not _outside(owner)
         if called not in _bridges:
-            _bridges[called] = _bridge(called, method)(self.context)
+            _bridges[called] = _bridge(called, method)
             self.context.refresh()
-        bridge = _bridges[called]
-        return bridge.resolve(typ, bridge._attr)
+        return self.context.resolve_getattr(typ, _bridges[called])
 
 
 _compiling = threading.RLock()
@@ -248,11 +247,10 @@ def _bridge(called: tuple[str, int, bool], method: FunctionType) -> Any:
     scope: dict[str, Any] = {"owners": _owners}
     exec(f"def bridge({arguments}):\n    return owners[{code.co_varnames[0]}.instance_class].{name}", scope)
     bridge = scope["bridge"]
-    overload(bridge, strict=False, jit_options=options(name in _CALLED, called[2]))(bridge)
-    key = f"{name}/{code.co_argcount}/{called[2]}"  # under which Numba files the implementation
-    return templates.make_overload_attribute_template(
-        numba.types.BaseNamedTuple, key, bridge, base=templates._OverloadMethodTemplate, strict=False
-    )
+    key = f"rue.{name}/{code.co_argcount}/{called[2]}"  # no attribute that other code could ask for
+    how = method_options(name in _CALLED, called[2])
+    overload_method(numba.types.BaseNamedTuple, key, strict=False, jit_options=how)(bridge)
+    return key
 
 
 # Kernels.
@@ -279,30 +277,27 @@ def kernel(function: Callable[..., Any]) -> Kernel:
 
 def parser(function: Callable[..., Any]) -> Kernel:
     """A kernel that goes through text."""
-    return Kernel(function, ParserCompiler)
-
-
-def _jit(function: Callable[..., Any], compiler: type) -> Any:
-    return numba.njit(nogil=True, pipeline_class=compiler, **OPTIONS)(function)
+    return Kernel(function, parser=True)
 
 
 class Kernel:
     """A function compiled once for each combination of types, kept on disk between processes."""
 
-    def __init__(self, function: Callable[..., Any], compiler: type = KernelCompiler) -> None:
+    def __init__(self, function: Callable[..., Any], parser: bool = False) -> None:
         functools.update_wrapper(self, function)
-        self.function, self.compiler = function, compiler
+        self.function, self.parser = function, parser
         self.entries: dict[Any, Callable[..., Any]] = {}
 
     @functools.cached_property
     def dispatchers(self) -> tuple[Any, Any]:
         """Numba's, of code that is kept on disk and of code that is not; made when asked for, as few kernels are."""
-        jit = functools.partial(_jit, self.function, self.compiler)
-        return (None, None) if config.DISABLE_JIT else (jit(), jit())
+        if config.DISABLE_JIT:
+            return None, None
+        return jit(self.function, self.parser), jit(self.function, self.parser)
 
     def __call__(self, *args: Any) -> Any:
         twins = [twin(arg) for arg in args]
-        seen = tuple(glance(arg, _typeof) for arg in twins)  # by their types proper it would take ten times as long
+        seen = tuple(map(_quick_type, twins))
         if (entry := self.entries.get(seen)) is None:
             entry = self.entries[seen] = self.resolve(*args)
         return entry(*twins)
@@ -321,10 +316,10 @@ class Kernel:
             dispatcher._cache = DiskCache(self.function)
         signature = tuple(_typeof(twin(arg)) for arg in args)
         if signature not in dispatcher.overloads:
-            with _compiling, undisturbed():
+            with _compiling, long_compilation():
                 try:
                     dispatcher.compile(signature)
-                    set_environments(dispatcher.overloads[signature])
+                    finish(dispatcher.overloads[signature])
                 except (NumbaError, TypeError) as error:
                     raise SettingsError(_explain(error, args)) from error
         entry: Callable[..., Any] = dispatcher.overloads[signature].entry_point
@@ -349,6 +344,20 @@ def _untwin(arg: Any) -> Any:
     for name, field in zip(type(arg)._fields, arg, strict=True):
         object.__setattr__(fresh, name, _untwin(field))
     return fresh
+
+
+_ALIKE = frozenset({float, bool, np.float64, np.int64, np.uint64})
+"""Classes all of whose instances have the same Numba type."""
+
+
+def _quick_type(arg: Any) -> Any:
+    """What tells an argument from those of other Numba types; ten times as fast as asking Numba."""
+    if type(arg) is np.ndarray:
+        flags = arg.flags
+        return arg.dtype, arg.ndim, flags.c_contiguous, flags.f_contiguous, flags.aligned
+    if isinstance(arg, tuple) and hasattr(arg, "_fields"):
+        return type(arg), *map(_quick_type, arg)
+    return type(arg) if type(arg) in _ALIKE else _typeof(arg)
 
 
 class Strided:

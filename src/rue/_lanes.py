@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
-from rue._callees import INLINED
+from rue._backend import INLINED
 from rue._intrinsics import LANES, several, spread
 
 __all__ = ["bits", "choose", "from_bits", "higher", "lanes", "lower", "root"]

@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from rue._callees import INLINED
+from rue._backend import INLINED
 from rue._intrinsics import data_of, several
 
 __all__ = ["EIGHT", "as_columns", "as_rows"]

@@ -15,7 +15,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from rue._callees import INLINED
+from rue._backend import INLINED
 from rue._intrinsics import several, spread
 
 __all__ = ["BYTES", "HASHED", "LANES", "QUAD", "count_smaller", "ends_among", "hash_words"]

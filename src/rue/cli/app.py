@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rue._notices import on_long_compilation
 from rue.cli.interrupts import ignore_at_exit
 from rue.cli.memory import keep_freed
 from rue.cli.standard import flush, open_closed
@@ -61,6 +62,8 @@ def _run() -> int:
     """Run the command that was asked for; its exit code."""
     from rue.cli.commands import register
 
+    if not {"-q", "--quiet"} & set(sys.argv):
+        on_long_compilation(lambda: print("rue: compiling, once for this machine ...", file=sys.stderr))
     register(*sys.argv[1:2])
     try:
         code = app(standalone_mode=False)

@@ -179,6 +179,7 @@ class Box(Domain):
 
     def sides(self, d: int) -> tuple[Any, Any]:
         return np.broadcast_to(self.lower, d).copy(), np.broadcast_to(self.upper, d).copy()
+
     @property
     def keeps_zeros(self) -> bool:
         return self.dimension is None and bool(self.lower[0] <= 0.0 <= self.upper[0])
