@@ -39,7 +39,7 @@ _OWN: dict[str, type] = {
 
 def to_json(setting: Any) -> Any:
     """A parameter, with the parameters inside it, as plain JSON."""
-    if isinstance(setting, Intersection):
+    if type(setting) is Intersection:
         return {"Intersection": [to_json(member) for member in setting.members]}
     if plain(setting):
         name = type(setting).__name__
@@ -102,7 +102,7 @@ def rebuilt(setting: Any) -> Any:
 
 
 def _classes(setting: Any) -> set[type]:
-    if isinstance(setting, Intersection):
+    if type(setting) is Intersection:
         setting = setting.members
     if isinstance(setting, tuple | list):
         return set().union(*map(_classes, setting))
