@@ -43,6 +43,8 @@ def to_json(setting: Any) -> Any:
         return {"Intersection": [to_json(member) for member in setting.members]}
     if plain(setting):
         name = type(setting).__name__
+        if isinstance(setting, Intersection):
+            raise SettingsError(f"your class {name} cannot be saved: derive it from rue.Domain, not rue.Intersection.")
         if _OWN.get(name, type(setting)) is not type(setting):
             raise SettingsError(f"your class {name} cannot be saved, because rue has a {name} too: rename it.")
         fields = [field.name for field in dataclasses.fields(type(setting))]  # type: ignore[arg-type]  # it is one
