@@ -32,7 +32,7 @@ from rue.losses import (
     SquaredHinge,
 )
 from rue.regret.comparator import Comparator, best_in_hindsight, hindsight_path
-from rue.regret.conjugates import conjugate, curvature, slopes_between, terms_of
+from rue.regret.conjugates import terms_of
 from rue.regret.hindsight import Hindsight, read_stream
 
 LOSSES = [
@@ -194,7 +194,7 @@ def test_any_slopes_give_a_lower_bound(loss):
     for K, lambda_ in [(Ball(2.0), 0.0), (Box(-1.0, 0.5), 0.3), (Simplex(2.0), 0.0), (L1Ball(1.0), 0.2)]:
         problem = Hindsight(X, y, weights, loss, lambda_, K, False)
         floor = min(problem.value(K.project(2.0 * rng.normal(size=4))) for _ in range(300))
-        low, high = slopes_between(loss, y)
+        low, high = loss.slope_range(y)
         for _ in range(50):
             g = weights * np.clip(3.0 * rng.normal(size=30), low, high)
             assert problem.lower(g, problem.pull(g), np.zeros(4)) <= floor
@@ -206,13 +206,13 @@ def test_the_conjugate_is_the_largest_g_p_minus_loss(loss):
     labels = (-1.0, 1.0) if loss.task == "classify" else (0.5, 3.0)
     for y in labels:
         values = np.array([loss.value(p, y) for p in grid])
-        low, high = slopes_between(loss, np.array([y]))
+        low, high = loss.slope_range(np.array([y]))
         for share in (0.02, 0.3, 0.7, 0.98):
             g = max(float(np.max(low)), -3.0) * (1.0 - share) + min(float(np.min(high)), 3.0) * share
-            found = conjugate(loss, np.array([g]), np.array([y]))[0]
+            found = loss.conjugate(np.array([g]), np.array([y]))[0]
             assert found == pytest.approx(np.max(g * grid - values), abs=1e-5)
         steps = np.array([loss.slope(p, y) for p in (0.3 + 1e-5, 0.3 - 1e-5)])
-        if (bend := curvature(loss, np.array([0.3]), y)) is not None:
+        if (bend := loss.second_derivative(np.array([0.3]), y)) is not None:
             assert bend[0] == pytest.approx((steps[0] - steps[1]) / 2e-5, rel=1e-4)
         terms = terms_of(loss, np.full(grid.size, y), np.full(grid.size, 2.0))
         if terms is not None:

@@ -524,3 +524,26 @@ def test_the_members_steps_are_nearly_implicit():
         off = np.abs(step / (-y * high) - 1.0)
         assert off.mean() < 2e-4
         assert off.max() < 0.03
+
+
+def test_an_example_far_heavier_than_all_before_costs_more_than_its_weight_times_ln_k():
+    """200 examples of weight 1 that all say the same, then one of weight 1000 that says the contrary (B12)."""
+    X, y = np.ones((201, 1)), np.ones(201)
+    y[-1] = -1.0
+    weights = np.ones(201)
+    weights[-1] = 1000.0
+    learner = rue.Mixture(intercept=False)
+    predictions = learner.run(X, y, weights)
+    total = float(weights @ np.logaddexp(0.0, -y * predictions))
+    found = standing(learner)
+    best = min(member.loss for member in found.members)
+    assert found.loss == pytest.approx(total, rel=1e-9)
+    assert total - best > 1000.0 * math.log(48)  # so that w_max ln K would be a false promise
+    assert total - best <= found.price_at_most * (1.0 + 1e-9)
+
+
+def test_what_is_said_of_weights_where_the_price_is_stated():
+    """The promise of ln K is never made without its conditions."""
+    for words in (rue.Mixture.__doc__, rue.theorems()["B12"].statement):
+        assert "w_max" in words
+    assert "retired" in rue.Mixture.__doc__

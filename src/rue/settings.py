@@ -39,10 +39,12 @@ _OWN: dict[str, type] = {
 
 def to_json(setting: Any) -> Any:
     """A parameter, with the parameters inside it, as plain JSON."""
-    if isinstance(setting, Intersection):
+    if type(setting) is Intersection:
         return {"Intersection": [to_json(member) for member in setting.members]}
     if plain(setting):
         name = type(setting).__name__
+        if isinstance(setting, Intersection):
+            raise SettingsError(f"your class {name} cannot be saved: derive it from rue.Domain, not rue.Intersection.")
         if _OWN.get(name, type(setting)) is not type(setting):
             raise SettingsError(f"your class {name} cannot be saved, because rue has a {name} too: rename it.")
         fields = [field.name for field in dataclasses.fields(type(setting))]  # type: ignore[arg-type]  # it is one
@@ -102,7 +104,7 @@ def rebuilt(setting: Any) -> Any:
 
 
 def _classes(setting: Any) -> set[type]:
-    if isinstance(setting, Intersection):
+    if type(setting) is Intersection:
         setting = setting.members
     if isinstance(setting, tuple | list):
         return set().union(*map(_classes, setting))

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from rue._jit import Vector, parameter
+from rue.declared import Declared
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.losses import Loss
@@ -47,8 +48,13 @@ class Seen(NamedTuple):
     """Σ ‖g_i‖²."""
 
 
-class Step:
+class Step(Declared):
     """What a step offers; your own needs `eta`, positive and non-increasing in t."""
+
+    FACTS = frozenset(["rule"])
+
+    rule: ClassVar[str] = ""
+    """Which of the rules that theorems speak of it is; a subclass that replaces a method is none of them."""
 
     def eta(self, t: float, seen: Any) -> Any:
         raise NotImplementedError
@@ -71,6 +77,7 @@ class Fixed(Step):
     """η, the same in every round (B5)."""
 
     value: float
+    rule = "fixed"
 
     def __post_init__(self) -> None:
         _require_positive(self)
@@ -85,6 +92,7 @@ class Sqrt(Step):
     """η/√t (A2, B3)."""
 
     value: float
+    rule = "sqrt"
 
     def __post_init__(self) -> None:
         _require_positive(self)
@@ -99,6 +107,7 @@ class Strong(Step):
     """1/(σt), and 1/Σσ_i when rounds have weights, σ_i = σ·weight (A4, B8)."""
 
     sigma: float
+    rule = "strong"
 
     def __post_init__(self) -> None:
         _require_positive(self)
@@ -134,6 +143,7 @@ class Adaptive(Step):
     factor: float = 1.0
     diameter: float = 0.0
     """D; 0 takes the domain's."""
+    rule = "adaptive"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.factor < math.inf or not 0.0 <= self.diameter < math.inf:
@@ -166,6 +176,7 @@ class Derived(Step):
     gradient: float
     power: int
     T: float = 0.0
+    rule = "derived"
 
     def eta(self, t: float, seen: Any) -> Any:
         if seen.largest == 0.0:
@@ -184,6 +195,7 @@ class Horizon(Step):
     T: float
     G: float = 0.0
     X: float = 0.0
+    rule = "horizon"
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.T < math.inf:
@@ -226,6 +238,7 @@ class Theory(Step):
     """A bound on the gradients ‖g_t‖; 0 derives it."""
     X: float = 0.0
     """A bound on the features ‖x_t‖; 0 takes the largest so far."""
+    rule = "theory"
 
     def __post_init__(self) -> None:
         _require_bounds(self)

@@ -37,6 +37,10 @@ class Domain(Declared):
             "grows",
             "bounded",
             "support",
+            "support_near",
+            "bounded_part",
+            "contains",
+            "nearby",
             "diameter",
             "lowest",
             "start",
@@ -122,6 +126,14 @@ class Domain(Declared):
         """h_K(v) = sup over u in K of ⟨v, u⟩, or an upper bound of it."""
         return 0.0 if not np.any(self.vector(v)) else math.inf
 
+    def support_near(self, v: Any, u: Any) -> float:
+        """An upper bound of h_K(v) that may be sharper than `support`, the more so the nearer u is to the maximiser."""
+        return float(self.support(v))
+
+    def bounded_part(self, v: Any) -> Any:
+        """A vector near v along which the set is known to end: v itself where that is not known."""
+        return v
+
     def diameter(self, d: int) -> float:
         """The largest distance between two points of the set in d coordinates, or an upper bound of it."""
         return math.inf
@@ -150,6 +162,15 @@ class Domain(Declared):
         point = self.vector(w)
         away = norm(point - self.project(point))
         return away <= tolerance * (1.0 + norm(point))
+
+    def nearby(self, w: Any, centre: Any = None, tolerance: float = 1e-9) -> Any:
+        """A point near w that `contains` accepts, perhaps on the way to `centre`; None where the search finds none."""
+        point = self.vector(w)
+        if not np.isfinite(point).all():
+            return None
+        if not self.contains(point, tolerance):
+            point = self.project(point)
+        return point if self.contains(point, tolerance) else None
 
     def vector(self, v: Any) -> Any:
         """v as an array of as many numbers as the set has coordinates."""

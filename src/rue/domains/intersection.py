@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from rue._jit import parameter
-from rue.domains.base import Domain
+from rue.domains.base import Domain, _move_onto
 from rue.errors import SettingsError
 from rue.registry import make
 
 __all__ = ["Intersection"]
 
 _SWEEPS = 5000
+_AGAIN = 3
+"""How often Dykstra's algorithm is begun again from where it ended outside."""
 
 
 @parameter
@@ -70,7 +72,8 @@ class Intersection(Domain):
     is left is the residual, the largest distance to any of the sets or the last sweep's change, whichever is larger;
     `learner.residual` and `residual(w)` report it. Sweeps grow in number with the distance of w: points a step away
     from the set, as learners have them, take a few; points a million away may not be done after thousands.
-    `support` and `diameter` are the smallest of the members', which are upper bounds.
+    `support` and `diameter` are the smallest of the members', which are upper bounds; `contains` asks every member, and
+    `nearby` finds a point that they all contain.
 
     >>> from rue.domains.sets import Ball, Orthant
     >>> Intersection(Ball(1), Orthant()).project([3.0, -4.0])
@@ -144,8 +147,59 @@ class Intersection(Domain):
         """What Dykstra's algorithm leaves undone at w."""
         return self.project_with_residual(w)[1]
 
+    def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
+        """Whether w lies in every one of the sets, up to `tolerance` times its size."""
+        return all(member.contains(w, tolerance) for member in self.members)
+
+    def nearby(self, w: Any, centre: Any = None, tolerance: float = 1e-9) -> Any:
+        """A point near w that `contains` accepts, or None where the search finds none.
+
+        Dykstra's algorithm is begun again from where it ended. Where that does not do, the point is moved towards
+        `centre`, a point of the set, as far as it must.
+        """
+        point = self.vector(w)
+        if not np.isfinite(point).all():
+            return None
+        for _ in range(_AGAIN):
+            if self.contains(point, tolerance):
+                return point
+            point = self.project(point)
+        if self.contains(point, tolerance):
+            return point
+        if centre is None:
+            return None
+        out, inside = 0.0, 1.0
+        for _ in range(50):
+            share = 0.5 * (out + inside)
+            out, inside = (
+                (out, share) if self.contains(point + share * (centre - point), tolerance) else (share, inside)
+            )
+        return point + inside * (centre - point) if inside < 1.0 else None
+
     def support(self, v: Any) -> float:
         return min(member.support(v) for member in self.members)
+
+    def support_near(self, v: Any, u: Any) -> float:
+        """h_K(v) ≤ Σ h_i(v_i) for any v_i of sum v, here from the corrections of Dykstra's algorithm at u + v.
+
+        They are normals of the sets. What their sum lacks to v is given to the set that takes it for least, so that the
+        bound holds wherever the algorithm ended. If u maximises ⟨v, ·⟩ and the algorithm was done, nothing is lacking.
+        """
+        v, u = self.vector(v), self.vector(u)
+        best, length = self.support(v), float(np.linalg.norm(v))
+        if not 0.0 < length < math.inf or not np.isfinite(u).all():
+            return best
+        for reach in (1.0 + float(np.linalg.norm(u)), 0.01 * (1.0 + float(np.linalg.norm(u)))):
+            scale = length / reach
+            scratch = np.empty((self.scratch_rows, v.size))
+            _move_onto(self, u + v / scale, scratch)
+            normals = [m.bounded_part(p) * scale for m, p in zip(self.members, scratch, strict=False)]
+            lacking = v - np.sum(normals, axis=0)
+            heights = [m.support(normal) for m, normal in zip(self.members, normals, strict=True)]
+            bound = sum(heights) + self.support(lacking)
+            if bound < best:  # also where it is not a number
+                best = bound
+        return best
 
     def diameter(self, d: int) -> float:
         return min(member.diameter(d) for member in self.members)

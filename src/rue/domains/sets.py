@@ -299,6 +299,9 @@ class Halfspace(Domain):
         along = _multiple(self.normal, self.vector(v))
         return along * self.offset if along is not None and along >= 0.0 else math.inf
 
+    def bounded_part(self, v: Any) -> Any:
+        return max(0.0, float(v @ self.normal) / float(self.normal @ self.normal)) * self.normal
+
 
 @register("domain", "hyperplane")
 @parameter
@@ -330,6 +333,9 @@ class Hyperplane(Domain):
         """λ·offset if v = λ·normal, otherwise +∞."""
         along = _multiple(self.normal, self.vector(v))
         return along * self.offset if along is not None else math.inf
+
+    def bounded_part(self, v: Any) -> Any:
+        return float(v @ self.normal) / float(self.normal @ self.normal) * self.normal
 
 
 def _require_normal(domain: Any) -> None:

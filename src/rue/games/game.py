@@ -139,7 +139,8 @@ class Game:
         u = self.opponent.witness(self)
         if u is not None:
             points += [2.0**k * u for k in range(-4, 11)]
-        return [self.domain.project(point) for point in points]
+        found = [self.domain.nearby(point) for point in points]
+        return [u for u in found if u is not None] or [self.domain.start(S.size)]
 
     @property
     def regret(self) -> float | None:

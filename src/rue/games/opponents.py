@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from rue.declared import Declared
 from rue.domains import Domain
 
 if TYPE_CHECKING:
@@ -125,12 +126,14 @@ class Forced:
         return self.value
 
 
-class Opponent:
+class Opponent(Declared):
     """Who reveals the losses. Your own needs `d` and `begin`; the module's docstring shows two.
 
     The rounds that `begin`'s function returns are examples where `loss` names one, and functions of the point where it
-    is None.
+    is None. What an opponent forces is a fact about its own `begin`: a subclass that replaces it declares it anew.
     """
+
+    FACTS = frozenset(["lipschitz", "lipschitz_on", "hindsight", "witness", "forced"])
 
     d: int | None = None
     """The number of coordinates; None takes the domain's, or 1."""

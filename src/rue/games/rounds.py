@@ -19,7 +19,6 @@ from rue.learners import Learner
 from rue.learners.leader import Leader
 from rue.losses import Linear, Loss
 from rue.registry import make
-from rue.steps import Horizon, Theory
 
 __all__ = ["enter", "play"]
 
@@ -94,7 +93,7 @@ def enter(learner: Learner, opponent: Opponent) -> Learner:
             "afterwards: take scale='raw'."
         )
     step, G = getattr(algorithm, "step", None), opponent.lipschitz_on(domain)
-    if G is not None and isinstance(step, Theory | Horizon) and not (step.G or step.X):
+    if G is not None and step is not None and step.rule in ("theory", "horizon") and not (step.G or step.X):
         changes["step"] = dataclasses.replace(step, G=G)
     if isinstance(algorithm, Leader):
         changes["intercept"] = False

@@ -233,8 +233,10 @@ def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int 
     """The default learner for more than two classes: no learning rate to choose (B12).
 
     Softmax members of many rates and kinds learn side by side in one pass under log loss, and their probabilities are
-    mixed: the total is at most ln K more than the best member's. Classes are numbered 1, 2, … and may come at any time.
-    Units of features do not matter. `budget` is the number of bytes a feature may take for each class.
+    mixed: the total is at most ln K more than that of the best member that has not retired; example weights above 1
+    cost more, as for `rue.Mixture`, and `members.price_at_most` says how much. Classes are numbered 1, 2, …
+    and may come at any time. Units of features do not matter. `budget` is the number of bytes a feature may take for
+    each class.
 
     >>> import rue
     >>> X, y = [[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]], ["a", "b", "c", "a", "b", "c"]

@@ -23,7 +23,7 @@ from rue.ledger import overflows
 from rue.losses import Hinge, Indicator, Loss, PerceptronLoss, Regularised
 from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
-from rue.steps import Adaptive, Fixed, Seen, Step, Strong, Theory, require_step
+from rue.steps import Adaptive, Fixed, Seen, Step, Strong, require_step
 
 __all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "require_loss"]
 
@@ -117,7 +117,7 @@ class Gradient:
         if not 0.0 <= self.lambda_ < math.inf:
             raise SettingsError(f"{self.name}: lambda_ must be ≥ 0 and finite, not {self.lambda_}.")
         self.step.refuse(self.loss, self.domain, self.lambda_)
-        strong = isinstance(self.step, Strong | Theory)
+        strong = self.step.rule in ("strong", "theory")
         if self.lambda_ > 0.0 and strong and self.loss.lipschitz is None and not self.domain.bounded:
             raise SettingsError(
                 f"{self.name}: with the step 1/(σt), {self.loss!r} plus (λ/2)‖w‖² can explode on an unbounded domain, "

@@ -1,12 +1,13 @@
 """Exponential weights over members that come in kinds (THEORY B12), round by round inside a compiled loop.
 
 A member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`Chances`), at rate η = 1, or 1/(largest
-example weight so far) where that weight is more than 1, and the mixture loses at most ln K/η more than any member. For
-every other loss predictions are averaged (`Means`), and η is AdaHedge's, ln K / Σ gaps, where a round's gap is by how
-much the mixture's own loss exceeds the mix loss −(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald, Koolen 2014,
-with the loss of the prediction made in place of the mean loss): it loses at most 2 Σ gaps more than any member. Where
-the loss is curved the gaps stop growing, and the price is a constant. Logistic loss has gaps too, where an example
-weighs more than 1 and than all before it: its prediction was made at too high a rate, and the price is ln K/η + Σ gaps.
+example weight so far) where that weight is more than 1, and the mixture loses at most ln K/η more than any member while
+η stays. For every other loss predictions are averaged (`Means`), and η is AdaHedge's, ln K / Σ gaps, where a round's
+gap is by how much the mixture's own loss exceeds the mix loss −(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald,
+Koolen 2014, with the loss of the prediction made in place of the mean loss): it loses at most 2 Σ gaps more than any
+member. Where the loss is curved the gaps stop growing, and the price is a constant. Logistic loss has gaps too, where
+an example weighs more than 1 and than all before it: its prediction was made at too high a rate, and the price is ln
+K/η + Σ gaps.
 """
 
 from __future__ import annotations

@@ -341,8 +341,11 @@ def Mixture(
     """The default learner: no learning rate to choose (B12).
 
     Members of all rates and several kinds learn side by side in one pass, and their predictions are mixed: for
-    logistic loss the total is at most ln K more than the best member's. Units of features do not matter, nor do units
-    and shift of numeric labels. `budget` is the number of bytes a feature may take; fewer bytes, fewer rates.
+    logistic loss the total is at most ln K more than the best member's. With example weights above 1 it is w_max·ln K
+    more, w_max the largest weight, plus what the rounds that raised it cost (their predictions were made for smaller
+    weights): `members.price_at_most` has that sum. Nothing is promised against a member that has retired for being
+    hopelessly behind. Units of features do not matter, nor do units and shift of numeric labels. `budget` is the
+    number of bytes a feature may take; fewer bytes, fewer rates.
 
     `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
 

@@ -76,7 +76,9 @@ class Standing:
     loss: float
     """What the mixture has lost."""
     price_at_most: float
-    """B12: ln K times the largest weight for logistic loss, for every other loss twice the sum of the gaps."""
+    """B12: how much more than any member that still runs the mixture can have lost. For logistic loss ln K, or
+    w_max·ln K where the largest weight w_max is above 1, plus what the rounds that raised w_max cost beyond their mix
+    loss at the new rate; for every other loss twice the sum of the gaps. Retired members are outside the promise."""
     bytes_per_feature: int
 
     @property

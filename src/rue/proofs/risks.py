@@ -114,7 +114,8 @@ def B11(rng: np.random.Generator) -> Found:
 
 
 @theorem(
-    "K learners mixed by exponential weights lose at most the best's loss plus: log loss, in probability: ln K; square "
+    "K learners mixed by exponential weights lose at most the best's loss plus: log loss, in probability: ln K, with "
+    "example weights w_max ln K plus what the rounds that raise the largest weight cost beyond their mix loss; square "
     "loss on an interval of length B: 2B² ln K averaged, (B²/2) ln K by substitution; any convex loss of range B: "
     "B√((T/2) ln K) with T known, B√(T ln K) at any time; AdaHedge: twice the sum of its mixability gaps",
     source="none of the notes (Vovk 1990; Cesa-Bianchi and Lugosi 2006, chapters 2 and 3; de Rooij, van Erven, "

@@ -25,7 +25,6 @@ from rue.regret.facts import Facts, reach
 from rue.regret.perceptron import mistake_bound, separation_bound
 from rue.regret.statement import ROUNDING, Assumption, Bound, at_most
 from rue.regret.trace import Trace, is_perceptron
-from rue.steps import Adaptive, Derived, Fixed, Horizon, Sqrt, Strong, Theory
 
 __all__ = ["bounds", "regret_bounds"]
 
@@ -50,11 +49,11 @@ def regret_bounds(trace: Trace, *, regret: float | None = None, radius: float | 
         return []
     facts = Facts(trace, regret, radius)
     step = trace.step
-    if isinstance(step, Fixed) or (isinstance(step, Derived) and step.T > 0.0):
+    if step.rule == "fixed" or (step.rule == "derived" and step.T > 0.0):
         return _fixed(facts)
-    if isinstance(step, Strong):
+    if step.rule == "strong":
         return _strong(facts)
-    if isinstance(step, Adaptive):
+    if step.rule == "adaptive":
         return [_norm(facts), _decreasing(facts, False)]
     return [*_root(facts), _decreasing(facts, False), _decreasing(facts, True), *_tuned_root(facts)]
 
@@ -100,7 +99,7 @@ def _fixed(facts: Facts) -> list[Bound]:
         ),
     ]
     asked = trace.algorithm.step
-    if isinstance(asked, Horizon) and facts.bounded:
+    if asked.rule == "horizon" and facts.bounded:
         ball = trace.domain.as_ball(trace.coordinates) is not None
         length = facts.D / (2.0 if ball else 1.0)
         name = "U" if ball else "D"
@@ -119,7 +118,7 @@ def _fixed(facts: Facts) -> list[Bound]:
                 **{name: length, "G": most, "T": asked.T},
             )
         )
-    if isinstance(trace.step, Derived):
+    if trace.step.rule == "derived":
         found += [_decreasing(facts, False), _decreasing(facts, True)]
     return found
 
@@ -150,7 +149,7 @@ def _root(facts: Facts) -> list[Bound]:
     """B3 on a ball with η/√t, and B4 for square loss."""
     trace, step = facts.trace, facts.trace.step
     ball = trace.domain.as_ball(trace.coordinates)
-    if not isinstance(step, Sqrt | Derived) or ball is None:
+    if step.rule not in ("sqrt", "derived") or ball is None:
         return []
     U, T = float(ball[1]), trace.T
 
@@ -159,7 +158,7 @@ def _root(facts: Facts) -> list[Bound]:
 
     each, met = facts.gradients()
     G = float(each.max(initial=0.0))
-    eta = step.value if isinstance(step, Sqrt) else (step.scale / G if G else math.inf)
+    eta = step.value if step.rule == "sqrt" else (step.scale / G if G else math.inf)
     found = [
         facts.bound(
             "B3",
@@ -174,7 +173,7 @@ def _root(facts: Facts) -> list[Bound]:
     if trace.loss.quadratic and trace.domain.centred_radius is not None and not trace.lambda_:
         X = float(trace.norms.max(initial=0.0))
         weighted = facts.running(4.0 * U, 2)
-        follows = isinstance(step, Derived)  # then G_t must hold with X so far
+        follows = step.rule == "derived"  # then G_t must hold with X so far
         G = float(weighted[-1]) if T else 0.0
         limits = weighted if follows else np.full(T, G)
         within = bool(np.all(np.sqrt(trace.gradient_squares) <= limits * (1.0 + ROUNDING)))
@@ -197,7 +196,7 @@ def _root(facts: Facts) -> list[Bound]:
 def _tuned_root(facts: Facts) -> list[Bound]:
     """B6 for the step of theory on a set that is no ball, D/(G√(2t))."""
     trace = facts.trace
-    if not isinstance(trace.algorithm.step, Theory) or trace.domain.as_ball(trace.coordinates) is not None:
+    if trace.algorithm.step.rule != "theory" or trace.domain.as_ball(trace.coordinates) is not None:
         return []
     each, met = facts.gradients()
     G = float(each.max(initial=0.0))

@@ -17,7 +17,7 @@ from rue.registry import make
 from rue.regret.certificate import require_domain
 from rue.regret.descent import by_accelerated_gradients, by_subgradients
 from rue.regret.hindsight import Hindsight, read_stream
-from rue.regret.solvers import Best, by_interior_points, by_newton, suits
+from rue.regret.solvers import STRICT, Best, by_interior_points, by_newton, suits
 
 __all__ = ["Comparator", "best_in_hindsight", "hindsight_path"]
 
@@ -30,7 +30,8 @@ class Comparator:
     loss: Loss
     lambda_: float
     point: Any
-    """The best point found, inside the domain; the intercept's coordinate first."""
+    """The best point found, the intercept's coordinate first. It lies in the domain up to rounding; in an intersection,
+    within 1e-12·(1 + ‖u‖) of every one of the sets, or else `note` says within what."""
     value: float
     """Its total loss Σ weight·[ℓ + (λ/2)‖u‖²]: the interval's upper end."""
     at_least: float
@@ -168,6 +169,8 @@ def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start:
         begin = K.project(begin)
         best.offer(begin)
     attained, note = _search(problem, best, begin)
+    if best.within > STRICT:
+        note = "; ".join(filter(None, [note, f"the point may lie {best.within:g} outside of some of the sets"]))
     return Comparator(
         K, settings.loss, settings.lambda_, best.point, best.value, min(best.at_least, best.value), attained, note
     )
@@ -223,8 +226,12 @@ def _linear(problem: Hindsight, best: Best) -> tuple[bool, str]:
     elif K.bounded:
         by_accelerated_gradients(problem, best, best.point, 300)
     best.offer_bound(problem.lower(g, S, best.point))
-    if best.at_least == -math.inf:
+    if best.at_least == -math.inf and K.sides(problem.d) is not None:
         return False, "the total loss has no lower bound: there are points with losses as negative as one likes"
+    if best.at_least == -math.inf:
+        return True, "nothing is certified from below on this unbounded domain"
+    if not best.done:
+        return True, f"the search ended with a gap of {best.gap:.2g}, more than was asked for"
     return True, ""
 
 

@@ -186,7 +186,7 @@ def _on_any(Q: Any, b: Any, total: float, gamma: float, domain: Domain) -> float
         if i % 10 == 0:
             slope = 2.0 * (Q @ u - b)
             value = float(u @ Q @ u - 2.0 * b @ u) + total
-            best = max(best, value - float(slope @ u) - domain.support(-slope))
+            best = max(best, value - float(slope @ u) - domain.support_near(-slope, u))
             if value - best <= 1e-9 * abs(value) + 1e-12:
                 break
     return best - slack

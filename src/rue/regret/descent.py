@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rue.domains import Domain
 from rue.regret.hindsight import Hindsight
 from rue.regret.solvers import Best
 
@@ -71,6 +72,8 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
                 F = _Smoothed(problem, level)
                 continue
         L = L or _first_curvature(F, z, slope)
+        if not K.exact_projection:  # Dykstra's algorithm is slow from far away
+            L = max(L, float(np.linalg.norm(slope)) / _reach(K, z))
         while True:
             target = z - slope / L
             if not np.isfinite(target).all():
@@ -91,6 +94,11 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
         z = moved + (momentum - 1.0) / following * (moved - u)
         u, momentum, L = moved, following, 0.95 * L
     best.offer(u)
+
+
+def _reach(K: Domain, z: Any) -> float:
+    """How far a step may go from z before it is projected."""
+    return K.diameter(z.size) if K.bounded else 10.0 * (1.0 + float(np.linalg.norm(z)))
 
 
 def _first_curvature(F: _Smoothed, z: Any, slope: Any) -> float:

@@ -333,8 +333,9 @@ class Evidence:
         if not np.isfinite(S / B).all():
             return min(free, float(domain.support(-S)))
         u, residual = domain.project_with_residual(-S / B)
-        if residual > 0.0:  # not quite the projection, so not quite the maximum: fall back on what is certain
-            return min(free, float(domain.support(-S)))
+        if residual > 0.0 or len(domain.parts) > 1:  # perhaps not the maximum: (B/2)‖·‖² is above its tangent at u
+            tangent = 0.5 * B * float(u @ u) + domain.support_near(-S - B * u, u)
+            return min(free, float(domain.support(-S)), tangent)
         return float(-(S @ u) - 0.5 * B * (u @ u))
 
     def _witnessed(self, domain: Domain, by: Any, constant: float, S: Any) -> float:

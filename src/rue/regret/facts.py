@@ -10,7 +10,6 @@ import numpy as np
 from rue.norms import norm
 from rue.regret.statement import ROUNDING, Assumption, Bound
 from rue.regret.trace import Trace
-from rue.steps import Derived, Horizon, Theory
 
 __all__ = ["Facts", "reach"]
 
@@ -74,7 +73,7 @@ class Facts:
     def gradients(self) -> tuple[Any, tuple[Assumption, ...]]:
         """G_t for each round, and what taking them for granted assumes."""
         trace, asked = self.trace, self.trace.algorithm.step
-        given = isinstance(asked, Theory | Horizon)
+        given = asked.rule in ("theory", "horizon")
         met: list[Assumption] = []
         if given and asked.G:
             G = np.full(trace.T, asked.G)
@@ -86,7 +85,7 @@ class Facts:
                 G = np.full(trace.T, 4.0 * trace.domain.centred_radius * X**2)
             else:
                 G = np.full(trace.T, trace.loss.lipschitz * X)
-        elif isinstance(trace.step, Derived):
+        elif trace.step.rule == "derived":
             G = self.running(trace.step.gradient, trace.step.power)
             if trace.step.power == 2:
                 met.append(self.labels(np.maximum.accumulate(trace.norms)))

@@ -188,12 +188,15 @@ class Hindsight:
             nearest, residual = K.project_with_residual(target)
             if residual == 0.0 and K.exact_projection:
                 return float(S @ nearest + 0.5 * self.ridge * nearest @ nearest), norm(nearest)
-            away = max(0.0, norm(nearest - target) - 2.0 * residual - 1e-9)
+            if len(K.parts) > 1 or residual > 0.0:  # perhaps not nearest, but (ridge/2)‖·‖² is above its tangent there
+                highest = K.support_near(-S - self.ridge * nearest, nearest)
+                reach = max(norm(nearest), self._reach(nearest))
+                return -highest - 0.5 * self.ridge * float(nearest @ nearest), reach
+            away = max(0.0, norm(nearest - target) - 1e-9)
             return 0.5 * self.ridge * (away * away - float(target @ target)), norm(target)
         low_high = K.sides(self.d)
         if low_high is None:
-            highest: float = K.support(-S)
-            return -highest, self._reach(u)
+            return -K.support_near(-S, u), self._reach(u)
         low, high = low_high
         loose, charge = self.loose(S), 0.0
         if loose.any():

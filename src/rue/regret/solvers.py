@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from rue.domains import Domain, Reals
+from rue.errors import SettingsError
 from rue.regret.hindsight import Hindsight
 from rue.regret.interior import Path, factored, has_barrier
 
 __all__ = ["Best", "by_interior_points", "by_newton", "suits"]
 
+STRICT, LOOSE = 1e-12, 1e-9
+"""How far, relative to its size, a point may be outside of a set whose projection is not exact: the second is used, and
+mentioned, where no point is found within the first."""
 _WIDEST = 2000
 """Columns up to which d×d matrices are made and factored."""
 _SHARPENED = 20_000_000
@@ -24,7 +28,8 @@ class Best:
 
     def __init__(self, problem: Hindsight, tolerance: float) -> None:
         self.problem, self.tolerance = problem, tolerance
-        self.point = problem.domain.start(problem.d)
+        self.centre: Any = None
+        self.point = self._first()
         self.value = problem.value(self.point)
         self.at_least = 0.0 if problem.loss.nonnegative else -math.inf
         self.first, self.allowed = abs(self.value), 0.0
@@ -34,10 +39,48 @@ class Best:
             self.offer_dual(none, np.zeros(problem.d), self.point)
 
     def offer(self, u: Any, value: float | None = None) -> None:
-        """Keep a feasible point if it is better."""
+        """Keep a point of the domain if it is better; one that a projection left outside is brought in first."""
         value = self.problem.value(u) if value is None else value
-        if value < self.value:
+        if value < self.value and self.problem.domain.exact_projection:
             self.point, self.value = u.copy(), value
+        elif value < self.value:
+            inside = self._inside(u)
+            value = self.problem.value(inside)
+            if value < self.value:
+                self.point, self.value = inside.copy(), value
+
+    def _first(self) -> Any:
+        """Where the search begins: a point of the domain, or a sentence."""
+        K = self.problem.domain
+        start, self.within = K.start(self.problem.d), STRICT
+        if K.exact_projection:
+            return start
+        for self.within in (STRICT, LOOSE):
+            found = K.nearby(start, None, self.within)
+            if found is not None:
+                return found
+        raise SettingsError(
+            f"{K!r}: no point was found within {LOOSE:g} of every one of these sets: they do not meet, or only just; "
+            "make one of them larger."
+        )
+
+    def _inside(self, u: Any) -> Any:
+        """A point of the domain near u: no worse than `within` outside of any of the sets it is made of."""
+        K = self.problem.domain
+        found = K.nearby(u, None, self.within)
+        if found is None:
+            if self.centre is None:
+                self.centre = self._middle()
+            found = K.nearby(u, self.centre, self.within)
+        return self.point if found is None else found
+
+    def _middle(self) -> Any:
+        """The mean of points of the domain in all directions: inside it, if it has an inside."""
+        K, d, size = self.problem.domain, self.problem.d, 1.0 + float(np.linalg.norm(self.point))
+        rng = np.random.default_rng(0)
+        directions = np.vstack([np.eye(d), -np.eye(d)]) if d <= 8 else rng.normal(size=(16, d)) / math.sqrt(d)
+        found = [K.nearby(self.point + size * direction, None, self.within) for direction in directions]
+        return np.mean([self.point, *(u for u in found if u is not None)], axis=0)
 
     def offer_bound(self, bound: float) -> None:
         self.at_least = max(self.at_least, bound)

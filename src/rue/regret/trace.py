@@ -16,7 +16,7 @@ from rue.learners.gradient import Gradient
 from rue.learners.leader import Leader
 from rue.learners.points import GRADIENTS, LARGEST, MASS, T
 from rue.regret.perceptron import stacked
-from rue.steps import Fixed, Seen
+from rue.steps import Seen
 from rue.streams import Block, Labels, blocks
 
 __all__ = ["Trace", "is_perceptron", "trace"]
@@ -291,6 +291,6 @@ def is_perceptron(algorithm: Any) -> bool:
     return isinstance(algorithm, Gradient) and (
         algorithm.loss.rosenblatt
         and algorithm.domain.whole_space
-        and isinstance(algorithm.step, Fixed)
+        and algorithm.step.rule == "fixed"
         and algorithm.lambda_ == 0.0
     )
