@@ -180,7 +180,7 @@ class Page:
             capture_output=True,
             text=True,
             env={**os.environ, "PATH": path},
-            timeout=120,
+            timeout=600,
         )
         return checked(done.stdout, done.stderr, done.returncode, code, f"{where}: {script}")
 

@@ -117,7 +117,7 @@ def begin(script: Any, cache: Any = None, path: Any = None, limit: int | None = 
 
 
 def end(child: Any) -> dict[str, Any]:
-    out, err = child.communicate(timeout=300)
+    out, err = child.communicate(timeout=600)
     assert child.returncode == 0, f"exit {child.returncode}\n{out}\n{err[-3000:]}"
     told: dict[str, Any] = json.loads(out.splitlines()[-1])
     return told
@@ -1283,7 +1283,7 @@ class Loud(rue.Loss):
 
 rue.OGD(Loud(), domain="ball:1").run([[1.0]], [95.0])
 """
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=True)
     assert found.stdout == "large\n"
 
 

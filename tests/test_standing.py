@@ -219,24 +219,24 @@ def test_the_command_certifies_at_three_radii_and_is_right(tmp_path):
     assert read(tmp_path / "r.json")["certificates"] is None
 
 
-def test_budget_on_the_command_line(tmp_path):
+def test_budget_on_the_command_line(tmp_path, inside):
     write_svm(tmp_path / "s.svm", rows=50)
     least = standing(rue.Mixture(budget=10_000)).bytes_per_feature
-    run("learn", tmp_path / "s.svm", "--budget", 10_000, "--report", tmp_path / "r.json", "-q")
+    inside("learn", tmp_path / "s.svm", "--budget", 10_000, "--report", tmp_path / "r.json", "-q")
     assert read(tmp_path / "r.json")["mixture"]["bytes_per_feature"] == least
     smaller = rue.Mixture(budget=199).algorithm.budget
-    run("learn", tmp_path / "s.svm", "--budget", 199, "--loss", "logistic", "--report", tmp_path / "r.json", "-q")
+    inside("learn", tmp_path / "s.svm", "--budget", 199, "--loss", "logistic", "--report", tmp_path / "r.json", "-q")
     assert read(tmp_path / "r.json")["mixture"]["bytes_per_feature"] == smaller < 200
-    run("audit", tmp_path / "s.svm", "--budget", 199, "--report", tmp_path / "r.json", "-q")
+    inside("audit", tmp_path / "s.svm", "--budget", 199, "--report", tmp_path / "r.json", "-q")
     assert read(tmp_path / "r.json")["mixture"]["bytes_per_feature"] == smaller
     for command in ("learn", "audit"):
         assert (
             "the learner 'ogd' takes no --budget"
-            in run(command, tmp_path / "s.svm", "--budget", 199, "--learner", "ogd", "-q", ok=2).stderr
+            in inside(command, tmp_path / "s.svm", "--budget", 199, "--learner", "ogd", "-q", ok=2).err
         )
-    assert "at least" in run("learn", tmp_path / "s.svm", "--budget", 5, "-q", ok=2).stderr
-    run("learn", tmp_path / "s.svm", "--model", tmp_path / "m.rue", "-q")
+    assert "at least" in inside("learn", tmp_path / "s.svm", "--budget", 5, "-q", ok=2).err
+    inside("learn", tmp_path / "s.svm", "--model", tmp_path / "m.rue", "-q")
     assert (
         "--budget contradicts --resume"
-        in run("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", "--budget", 199, "-q", ok=2).stderr
+        in inside("learn", tmp_path / "s.svm", "--resume", tmp_path / "m.rue", "--budget", 199, "-q", ok=2).err
     )

@@ -80,17 +80,17 @@ def test_a_line_is_cut_only_for_a_terminal(tmp_path):
         assert cut("x" * 500, file) == "x" * 500
 
 
-def test_features_are_those_with_a_weight_whoever_learns(tmp_path):
+def test_features_are_those_with_a_weight_whoever_learns(tmp_path, inside):
     write_svm(tmp_path / "s.svm")
     for learner in ("mixture", "ogd", "adagrad", "ogd:average=uniform"):
         more = ["--learner", learner, "--loss", "logistic", "--model", tmp_path / "m.rue", "-q"]
-        shown = run("learn", tmp_path / "s.svm", "--report", tmp_path / "r.json", *more).stdout
+        shown = inside("learn", tmp_path / "s.svm", "--report", tmp_path / "r.json", *more).out
         assert read(tmp_path / "r.json")["features"] == 12
         assert "features     12 with a weight" in shown
-        assert "12 with a weight" in run("inspect", tmp_path / "m.rue").stdout
+        assert "12 with a weight" in inside("inspect", tmp_path / "m.rue").out
     (tmp_path / "t.svm").write_text("1 1:1 2:1\n-1 1:1 3:1\n1 2:1 4:0\n")
     learner = ["--learner", "perceptron", "--no-intercept", "--model", tmp_path / "m.rue", "-q"]
-    run("learn", tmp_path / "t.svm", "--report", tmp_path / "r.json", *learner)
+    inside("learn", tmp_path / "t.svm", "--report", tmp_path / "r.json", *learner)
     weights = dict(rue.weights_of(tmp_path / "m.rue"))
     assert read(tmp_path / "r.json")["features"] == len(weights) == 2  # the first has gone up and down again
 

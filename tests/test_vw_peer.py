@@ -54,7 +54,7 @@ def test_ogd_equals_vowpal_wabbit(stream, name, loss, eta, tmp_path):
     plain = ["--sgd", "--noconstant", "--power_t", "0.5", "--initial_t", "1", "-l", str(eta), "-b", "20", "--quiet"]
     wide = ["--min_prediction", str(-LIMIT), "--max_prediction", str(LIMIT), "--loss_function", name]
     told = ["-d", str(tmp_path / "s.vw"), "-p", str(tmp_path / "p.txt")]
-    subprocess.run([sys.executable, "-m", "vowpalwabbit", *plain, *wide, *told], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "vowpalwabbit", *plain, *wide, *told], check=True, timeout=600)
     theirs = np.loadtxt(tmp_path / "p.txt")
     steps = rue.Sequence(eta / np.sqrt(np.arange(2.0, len(lines) + 2.0)))
     run = rue.learn(tmp_path / "s.vw", learner=rue.OGD(loss=loss, domain="reals", step=steps, intercept=False))
