@@ -6,7 +6,6 @@ import io
 import json
 import os
 import resource
-import signal
 import socket
 import stat
 import subprocess
@@ -21,7 +20,7 @@ import rue
 from rue.container import read_container, write_container
 from rue.model_file import load_model
 from rue.outputs import Output, write_file
-from test_cli import read, run
+from test_cli import read
 
 ROWS = 60
 
@@ -73,8 +72,18 @@ COMMANDS = {
     "--plot": [*LEARN, "--plot"],
     "predict": ["predict", "m.rue", "s.csv", "-o"],
     "weights": ["weights", "m.rue", "-o"],
-    "certify": ["certify", "s.csv", "--target", "y", "--predictions", "p.csv", "--loss", "hinge", "--radius", "1"]
-    + ["--report"],
+    "certify": [
+        "certify",
+        "s.csv",
+        "--target",
+        "y",
+        "--predictions",
+        "p.csv",
+        "--loss",
+        "hinge",
+        "--radius=1",
+        "--report",
+    ],
     "audit": ["audit", "s.csv", "--target", "y", "--learner", "ogd:loss=hinge", "-q", "--report"],
     "race": ["race", "s.csv", "--target", "y", "--learners", "perceptron", "-q", "--report"],
     "play": ["play", "ogd", "orthogonal:2", "--domain", "ball:1", "--rounds", "4", "--plot"],
