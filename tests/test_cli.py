@@ -17,7 +17,6 @@ import pytest
 
 import rue
 from conftest import ROOT
-from rue.model_file import load_model
 
 CONTRACT = ROOT.parent / "shared" / "acceptance" / "contract.py"
 

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import resource
-import signal
 import socket
 import stat
 import subprocess
@@ -21,7 +20,7 @@ import rue
 from rue.container import read_container, write_container
 from rue.model_file import load_model
 from rue.outputs import Output, write_file
-from test_cli import read, run
+from test_cli import read
 
 ROWS = 60
 
@@ -73,8 +72,18 @@ COMMANDS = {
     "--plot": [*LEARN, "--plot"],
     "predict": ["predict", "m.rue", "s.csv", "-o"],
     "weights": ["weights", "m.rue", "-o"],
-    "certify": ["certify", "s.csv", "--target", "y", "--predictions", "p.csv", "--loss", "hinge", "--radius", "1"]
-    + ["--report"],
+    "certify": [
+        "certify",
+        "s.csv",
+        "--target",
+        "y",
+        "--predictions",
+        "p.csv",
+        "--loss",
+        "hinge",
+        "--radius=1",
+        "--report",
+    ],
     "audit": ["audit", "s.csv", "--target", "y", "--learner", "ogd:loss=hinge", "-q", "--report"],
     "race": ["race", "s.csv", "--target", "y", "--learners", "perceptron", "-q", "--report"],
     "play": ["play", "ogd", "orthogonal:2", "--domain", "ball:1", "--rounds", "4", "--plot"],
@@ -341,11 +350,12 @@ def small_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
-def limited(*args):
+def limited(*args, stdout=subprocess.PIPE):
     """A command that may write no file of more than 20,000 bytes."""
     command = [sys.executable, "-m", "rue", *map(str, args)]
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # kernels do not fit into such a file
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=env, preexec_fn=small_files)
+    how = {"stdout": stdout, "stderr": subprocess.PIPE, "text": True, "timeout": 300, "env": env}
+    return subprocess.run(command, **how, preexec_fn=small_files)
 
 
 def test_a_full_disk_is_said_and_the_rest_is_saved(folder):
@@ -360,6 +370,9 @@ def test_a_full_disk_is_said_and_the_rest_is_saved(folder):
     assert (done.returncode, done.stderr) == (1, "rue: p.csv cannot be written: file too large.\n")
     assert not os.path.exists("p.csv")
     assert not left_behind()
+    with open("out", "wb") as file:
+        done = limited("predict", "m.rue", "s.csv", stdout=file)
+    assert (done.returncode, done.stderr) == (1, "rue: standard output cannot be written: file too large.\n")
 
 
 def test_two_processes_with_one_name_do_not_meet(folder):
@@ -487,10 +500,12 @@ def test_standard_streams_may_be_closed(folder, inside):
             assert "regret at most" in done.stderr
     done = closed(0, "learn", "-", "--format", "svmlight", "-q")
     assert (done.returncode, done.stderr) == (1, "rue: there are no examples to learn in standard input.\n")
-    for args in (["predict", "m.rue", "s.csv"], ["weights", "m.rue"], [*LEARN, "--report", "/dev/stdout"]):
+    done = closed(1, *LEARN, "--report", "/dev/stdout")
+    assert done.returncode == 1
+    assert done.stderr == "rue: /dev/stdout cannot be written: descriptor 1 is not open for writing.\n"
+    for args in (["predict", "m.rue", "s.csv"], ["weights", "m.rue"]):
         done = closed(1, *args)
-        assert (done.returncode, done.stdout) == (1, None)
-        assert done.stderr == "rue: /dev/stdout cannot be written: descriptor 1 is not open for writing.\n"
+        assert (done.returncode, done.stderr) == (1, "rue: standard output is closed: name a file with -o.\n")
     assert closed(1, "predict", "m.rue", "s.csv", "-o", "out.csv").returncode == 0
     assert closed(2, "learn", "no such file.csv", "--target", "y").returncode == 1
     assert closed(1, "--version").returncode == 0

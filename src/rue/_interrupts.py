@@ -50,4 +50,7 @@ def exit_at_once(sentence: str) -> None:
 
 
 if IS_COMMAND:
-    signal.signal(signal.SIGINT, lambda number, frame: exit_at_once("stopped by Ctrl-C."))
+    try:
+        signal.signal(signal.SIGINT, lambda number, frame: exit_at_once("stopped by Ctrl-C."))
+    except ValueError:  # imported by another thread than the main one, so it is not the command
+        IS_COMMAND = False

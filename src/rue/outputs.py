@@ -22,7 +22,7 @@ from pathlib import Path
 from rue._interrupts import cleanups
 from rue.errors import DataError, SettingsError
 
-__all__ = ["Output", "require_apart", "require_not_read", "require_writable", "write_file"]
+__all__ = ["Output", "require_apart", "require_not_read", "require_standard_output", "require_writable", "write_file"]
 
 Target = str | os.PathLike[str]
 
@@ -43,8 +43,8 @@ def write_file(path: Target, content: bytes) -> None:
 class Output:
     """One output while it is written: `write` as often as needed, then `finish`, or `abandon`.
 
-    `resumed` continues the temporary file of an earlier process: its name (None for OUT.part, as rue 0.x called it) and
-    the length to cut it back to. Where it has become OUT in the meantime, OUT's beginning is copied.
+    `resumed` continues the temporary file of an earlier process: its name (None for OUT.part, as earlier versions
+    called it) and the length to cut it back to. Where it has become OUT in the meantime, OUT's beginning is copied.
     """
 
     def __init__(self, path: Target, resumed: tuple[str | None, int] | None = None) -> None:
@@ -78,7 +78,7 @@ class Output:
             with contextlib.suppress(PermissionError):
                 os.fchown(handle, old.st_uid, old.st_gid)
             os.fchmod(handle, stat.S_IMODE(old.st_mode))
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle)
         return handle
 
     def _continue(self, name: str | None, length: int) -> int:
@@ -92,15 +92,13 @@ class Output:
             return self._copy(length, missing)
         self.temporary, self.keep = temporary, True
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _lock(handle):
+                raise DataError(f"{temporary} is being written by another process: let it end first.")
             found = os.fstat(handle)
             if not stat.S_ISREG(found.st_mode) or found.st_size < length:
                 raise DataError(missing)
             os.ftruncate(handle, length)
             os.lseek(handle, 0, os.SEEK_END)
-        except BlockingIOError:
-            os.close(handle)
-            raise DataError(f"{temporary} is being written by another process: let it end first.") from None
         except BaseException:
             os.close(handle)
             raise
@@ -217,6 +215,17 @@ def _descriptor(path: Target) -> int | None:
     return None
 
 
+def _lock(handle: int) -> bool:
+    """Lock a file until it is closed; False if another process has done so. Some file systems have no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _stat(path: Target) -> os.stat_result | None:
     try:
         return os.stat(path)
@@ -264,6 +273,12 @@ def require_writable(*paths: Target | None) -> None:
             why = f"nothing may be written in {folder}"
         if why:
             raise DataError(f"{path} cannot be written: {why}.")
+
+
+def require_standard_output() -> None:
+    """Refuse to write a result to a standard output that is closed."""
+    if not _is_open_for_writing(1):
+        raise DataError("standard output is closed: name a file with -o.")
 
 
 def _is_open_for_writing(number: int) -> bool:

@@ -52,10 +52,10 @@ def main() -> None:
     keep_freed()
     code = _run()
     wrong = flush()
-    if wrong is not None and not isinstance(wrong, BrokenPipeError):
-        code = _complain(f"standard output cannot be written: {(wrong.strerror or str(wrong)).lower()}.", code or 1)
+    if wrong is not None and not code:
+        code = 1 if isinstance(wrong, BrokenPipeError) else _complain(f"{wrong.strerror or wrong}.", 1)
     ignore_at_exit()
-    sys.exit(code if wrong is None else code or 1)
+    sys.exit(code)
 
 
 def _run() -> int:

@@ -11,6 +11,8 @@ from typing import TextIO
 
 import typer
 
+from rue.cli.standard import writing_stdout
+
 __all__ = ["columns", "cut", "folded", "say"]
 
 WIDEST = 110
@@ -26,7 +28,8 @@ def columns() -> int:
 
 def say(text: str) -> None:
     """Print to stdout."""
-    typer.echo(folded(text, columns()) if sys.stdout.isatty() else text)
+    with writing_stdout():
+        typer.echo(folded(text, columns()) if sys.stdout.isatty() else text)
 
 
 def folded(text: str, width: int) -> str:

@@ -6,8 +6,11 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterator
 
-__all__ = ["flush", "open_closed"]
+from rue.errors import DataError
+
+__all__ = ["flush", "open_closed", "writing_stdout"]
 
 
 def open_closed() -> None:
@@ -29,6 +32,17 @@ def open_closed() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
         elif mode == "w" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def writing_stdout() -> Iterator[None]:
+    """Errors of standard output as one sentence; a pipe that nobody reads any more stays a BrokenPipeError."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"standard output cannot be written: {(error.strerror or str(error)).lower()}.") from error
 
 
 def flush() -> OSError | None:

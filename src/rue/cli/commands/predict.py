@@ -11,11 +11,12 @@ import typer
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.running import Predictions, csv_row
+from rue.cli.standard import writing_stdout
 from rue.errors import SettingsError
 from rue.learners import ClassLearner
 from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
 from rue.model_file import Model, load_model
-from rue.outputs import require_apart, require_not_read, require_writable
+from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
 from rue.regret.evidence import open_evidence
 from rue.streams import Block
 from rue.streams.data import Data
@@ -42,7 +43,9 @@ def predict(
     """
     if reading not in ("score", "probability", "label"):
         raise SettingsError(f"--as is score, probability or label, not {reading!r}.")
-    require_writable("/dev/stdout" if out is None else out)
+    if out is None:
+        require_standard_output()
+    require_writable(out)
     require_apart({"--out": out})
     found = load_model(model)
     learner = found.learner
@@ -90,7 +93,8 @@ def _predict_all(
         _score(found, book, chunk.block, p)
         shown = _read_as(found, p, reading)
         if writer is None:
-            print("\n".join([*head, *shown]))
+            with writing_stdout():
+                print("\n".join([*head, *shown]))
             head = []
         else:
             writer.write_lines(shown)

@@ -14,6 +14,7 @@ from rue.cli.app import app
 from rue.cli.commands.learn import require_task
 from rue.cli.folding import cut
 from rue.cli.interrupts import Interruptible
+from rue.cli.standard import writing_stdout
 from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
 from rue.outputs import require_apart, require_not_read, require_writable
@@ -92,9 +93,10 @@ def race(
         write_report(found.report(), report_path)
         if plot is not None:
             found.plot(path=plot)
-        typer.echo(found.table())
-        if interrupted:
-            typer.echo("\nstopped by Ctrl-C: this is true of what was learnt until then")
+        with writing_stdout():
+            typer.echo(found.table())
+            if interrupted:
+                typer.echo("\nstopped by Ctrl-C: this is true of what was learnt until then")
     return 130 if interrupted else 0
 
 

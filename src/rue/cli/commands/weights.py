@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from rue.cli.app import app
+from rue.cli.standard import writing_stdout
 from rue.explaining import weights_of
 from rue.model_file import load_model
-from rue.outputs import require_apart, require_not_read, require_writable
+from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
 from rue.streams.labels import plain
 
 __all__ = ["weights"]
@@ -27,7 +28,9 @@ def weights(
 
     `rue weights clicks.rue --out weights.parquet`
     """
-    require_writable("/dev/stdout" if out is None else out)
+    if out is None:
+        require_standard_output()
+    require_writable(out)
     require_apart({"--out": out})
     require_not_read({"--out": out}, [model])
     found = load_model(model)
@@ -37,7 +40,8 @@ def weights(
     else:
         import pyarrow.csv
 
-        pyarrow.csv.write_csv(told.table(), sys.stdout.buffer)
+        with writing_stdout():
+            pyarrow.csv.write_csv(told.table(), sys.stdout.buffer)
     if labels is not None and labels.task == "classify":
         print(f"sums above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}", file=sys.stderr)
     return 0
