@@ -83,7 +83,7 @@ class Digest(NamedTuple):
             entry[j] = weight * row.at(k)
             self.largest[j] = max(self.largest[j], abs(row.at(k)))
             whole &= row.at(k) == 0.0 or abs(entry[j]) >= LEAST_PRODUCT
-        if not whole:  # a mean would be wrong: from now on nothing is proved
+        if not whole and weight != 1.0:  # a mean would be wrong: from now on nothing is proved
             self.largest[LABEL] = SPOILT
         self.totals[USED] += 1
         return bool(self.totals[USED] < self.table.shape[0])

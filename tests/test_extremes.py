@@ -1,0 +1,287 @@
+"""Numbers from 1e-300 to 1e300: what is scored is certified correctly, what is not is refused and counted.
+
+The reference is cvxpy on a problem without extremes: features are divided by their largest magnitude, labels and
+weights by theirs, and the ball becomes an ellipsoid, of which axes of no length are left out.
+"""
+
+import math
+from fractions import Fraction
+
+import cvxpy
+import numpy as np
+import pytest
+from scipy import sparse
+
+import rue
+from rue.norms import norm, norms_of_rows
+
+ROWS, COLUMNS = 16, 3
+
+
+def lowest(X, y, weights, loss, radius, units):
+    """min over the ball of Σ weight·ℓ(⟨u, x⟩, y), with an intercept, in the units of the certificate."""
+    if not y.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        Z = np.column_stack([np.ones(y.size), X])
+        scales = np.abs(Z).max(axis=0)
+        Z = Z[:, scales > 0.0] / scales[scales > 0.0]
+        axes = radius * (np.ones(Z.shape[1]) if units == "largest" else scales[scales > 0.0])
+        unit = 1.0 if loss in ("logistic", "hinge") else np.abs(y).max()
+        heaviest = weights.max()
+        axes, labels, w = axes / unit, y / unit, weights / heaviest
+    v = cvxpy.Variable(Z.shape[1])
+    middling, none = (axes > 1e-9) & (axes < 1e9), axes <= 1e-9
+    limits = [v[np.flatnonzero(none)] == 0.0] if none.any() else []
+    if middling.any():
+        at = np.flatnonzero(middling)
+        limits.append(cvxpy.norm(cvxpy.multiply(1.0 / axes[at], v[at])) <= 1.0)
+    p = Z @ v
+    each = {
+        "logistic": lambda: cvxpy.logistic(cvxpy.multiply(-labels, p)),
+        "hinge": lambda: cvxpy.pos(1.0 - cvxpy.multiply(labels, p)),
+        "square": lambda: cvxpy.square(p - labels),
+        "absolute": lambda: cvxpy.abs(p - labels),
+        "quantile:0.9": lambda: cvxpy.maximum(0.9 * (labels - p), 0.1 * (p - labels)),
+    }[loss]()
+    found = cvxpy.Problem(cvxpy.Minimize(w @ each), limits).solve(solver="CLARABEL")
+    with np.errstate(all="ignore"):
+        return max(0.0, float(found)) * float(heaviest) * float(unit) ** (2 if loss == "square" else 1)
+
+
+KNOWN = {}
+"""Answers of the solver: several learners score the same rows."""
+
+
+def data(loss, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(ROWS, COLUMNS))
+    y = X @ np.array([1.0, -2.0, 0.5]) + 0.3 * rng.normal(size=ROWS) + 0.5
+    return X, (np.sign(y) if loss in ("logistic", "hinge") else y)
+
+
+def require_true(certificate, X, y, weights, scored, loss, total_at_zero):
+    """What a certificate says is no more than the best point loses on the rows that were scored."""
+    given = X[scored], y[scored], weights[scored], loss, certificate.radius, certificate.units
+    key = tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in given)
+    if key not in KNOWN:
+        KNOWN[key] = lowest(*given)
+    least = KNOWN[key]
+    said = certificate.comparator_loss_at_least
+    assert not math.isnan(said), certificate
+    assert not math.isnan(certificate.regret_at_most), certificate
+    assert said <= least + 1e-6 * min(total_at_zero, 1e300) + 1e-280, (said, least, certificate)
+    assert str(certificate)
+
+
+def at_zero(loss, y, weights, scored):
+    made = rue.make("loss", loss)
+    with np.errstate(all="ignore"):
+        return float(sum(w * made.value(0.0, label) for w, label in zip(weights[scored], y[scored], strict=True)))
+
+
+def plain(s):
+    return lambda X: X * s
+
+
+def columns(*scales):
+    return lambda X: X * np.array(scales)
+
+
+def jump(before, after):
+    return lambda X: X * np.where(np.arange(ROWS) < ROWS // 2, before, after)[:, None]
+
+
+FEATURES = {
+    **{f"{s:g}": plain(s) for s in (1e-300, 1e-200, 1e-154, 1e150, 1e300)},
+    "one tiny column": columns(1e-200, 1.0, 1.0),
+    "tiny beside huge": columns(1e-200, 1.0, 1e140),
+    "one to huge": jump(1.0, 1e200),
+    "tiny to huge": jump(1e-300, 1e140),
+    "one to tiny": jump(1.0, 1e-200),
+}
+LEARNERS = {
+    "ogd on a ball": (lambda loss: rue.OGD(loss, "ball:10"), ["logistic", "hinge", "square"]),
+    "ogd on the reals": (lambda loss: rue.OGD(loss, "reals", "sqrt:0.1"), ["logistic", "absolute"]),
+    "ogd on a box": (lambda loss: rue.OGD(loss, "box:-1,1"), ["hinge", "quantile:0.9"]),
+    "adaptive": (lambda loss: rue.AdaptiveOGD(loss, "ball:3"), ["logistic", "square"]),
+    "adaptive, no intercept": (lambda loss: rue.AdaptiveOGD(loss, "ball:3", intercept=False), ["logistic"]),
+    "adagrad": (lambda loss: rue.AdaGrad(loss), ["logistic", "square"]),
+    "adagrad, scaled": (lambda loss: rue.AdaGrad(loss, scale="largest"), ["logistic", "absolute"]),
+    "adagrad on a box": (lambda loss: rue.AdaGrad(loss, "box:-2,2"), ["hinge"]),
+    "mixture": (lambda loss: rue.Mixture(loss), ["logistic", "square", "quantile:0.9"]),
+    "committee": (lambda loss: rue.Mixture(loss, members=["ogd", "adagrad"]), ["logistic", "square"]),
+}
+
+
+@pytest.mark.parametrize("who", LEARNERS)
+@pytest.mark.parametrize("features", FEATURES)
+def test_features_of_any_size(interpreted, features, who):
+    build, losses = LEARNERS[who]
+    for loss in losses:
+        X, y = data(loss)
+        X, weights, learner = FEATURES[features](X), np.ones(ROWS), build(loss)
+        run = rue.learn(X, y, learner=learner, witnesses=[1.0, 10.0], units="largest", curvature=loss == "square")
+        scored = require_counted(run)
+        if learner.intercept:
+            zero, largest = at_zero(loss, y, weights, scored), np.abs(X).max()
+            for radius, units in ((10.0, "raw"), (10.0, "largest"), (3.0 / largest, "raw"), (1e300, "raw")):
+                if 0.0 < radius < math.inf:
+                    require_true(run.certificate(radius=radius, units=units), X, y, weights, scored, loss, zero)
+
+
+def require_counted(run):
+    """Which rows were scored; the others are counted, and nothing is lost that is no number."""
+    scored = np.isfinite(run.predictions)
+    assert run.refused == np.count_nonzero(~scored)
+    assert run.examples == np.count_nonzero(scored)
+    assert math.isfinite(run.loss)
+    assert math.isfinite(run.learner.predict(np.ones(COLUMNS)))
+    return scored
+
+
+@pytest.mark.parametrize(
+    ("labels", "weight", "radius"),
+    [
+        (1e-200, 1.0, 10.0),
+        (1e-150, 1.0, 1e-149),
+        (1e150, 1.0, 1e151),
+        (1e200, 1.0, 1e201),
+        (1.0, 1e-300, 10.0),
+        (1.0, 1e-150, 10.0),
+        (1.0, 1e150, 10.0),
+        (1.0, 1e300, 10.0),
+        (1.0, 1.0, 1e-300),
+        (1.0, 1.0, 1e300),
+    ],
+)
+def test_labels_weights_and_radii_of_any_size(interpreted, labels, weight, radius):
+    for loss in ("logistic", "square", "absolute"):
+        X, y = data(loss)
+        y = y if loss == "logistic" else y * labels
+        weights = np.full(ROWS, weight) * np.random.default_rng(1).uniform(0.5, 2.0, ROWS)
+        kept = {"witnesses": [1.0, 10.0], "curvature": loss == "square"}
+        for learner in (rue.Mixture(loss), rue.OGD(loss, rue.Ball(radius)), rue.AdaptiveOGD(loss, rue.Ball(radius))):
+            run = rue.learn(X, y, learner=learner, weights=weights, **kept)
+            scored = require_counted(run)
+            zero = at_zero(loss, y, weights, scored)
+            require_true(run.certificate(radius=radius, units="raw"), X, y, weights, scored, loss, zero)
+            assert norm(run.learner.point) <= radius * (1 + 1e-9) or learner.domain == rue.Reals()
+        p = np.random.default_rng(2).normal(size=ROWS) * (1.0 if loss == "logistic" else labels)
+        shown = rue.certify(X, y, p, loss=loss, radius=radius, weights=weights, **kept)
+        scored = np.ones(ROWS, dtype=bool) if shown.left_out == 0 else np.zeros(ROWS, dtype=bool)
+        assert shown.left_out in (0, ROWS)
+        require_true(shown, X, y, weights, scored, loss, at_zero(loss, y, weights, scored))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "square"])
+def test_the_predictions_of_another_model_on_tiny_features(loss):
+    """The case that was found: X·1e-200 "lost at least 9,911" where a point within the ball loses 20."""
+    X, y = data(loss)
+    p = np.random.default_rng(3).normal(size=ROWS)
+    plain_one = rue.certify(X, y, p, loss=loss, radius=10, units="largest", witnesses=10)
+    for scale in (2.0**-1000, 2.0**-700, 2.0**-510):
+        shown = rue.certify(X * scale, y, p, loss=loss, radius=10, units="largest", witnesses=10)
+        assert shown.comparator_loss_at_least == pytest.approx(plain_one.comparator_loss_at_least, rel=1e-9)
+        assert shown.slope_norm == pytest.approx(plain_one.slope_norm, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "square", "quantile:0.9"])
+def test_a_mixture_learns_tiny_features_as_it_learns_others(loss):
+    """To the last bit, for powers of two: its units are the features' own."""
+    X, y = data(loss)
+    plain_one = rue.Mixture(loss).run(X, y)
+    for scale in (2.0**-1000, 2.0**-700, 2.0**-510, 2.0**-300):
+        assert np.array_equal(rue.Mixture(loss).run(X * scale, y), plain_one)
+    assert np.abs(plain_one).max() > 0.0
+
+
+def test_many_classes_are_learnt_from_tiny_features():
+    """Kinds that centre features do not see tiny ones; the others learn them in their own units."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 3))
+    y = np.argmax(X, axis=1) + 1.0
+    tiny = rue.SoftmaxMixture(intercept=False).run(X * 2.0**-700, y)
+    assert np.isfinite(tiny).all()
+    assert np.mean(tiny[150:] <= 0.0) < 0.2
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-300])
+@pytest.mark.parametrize("who", ["ogd", "adaptive", "perceptron", "svm", "leader"])
+def test_a_learner_that_cannot_square_a_row_refuses_it(interpreted, who, scale):
+    """Rather than to stand still in silence: without an intercept its sums would stay 0 for ever."""
+    X, y = data("logistic")
+    X, learner = X * scale, rue.make("learner", who, intercept=False)
+    if who == "leader":
+        X = X[:, :1]
+    run = rue.learn(X, y, learner=learner)
+    assert (run.refused, run.examples, learner.t) == (ROWS, 0, 0)
+    mixed = np.vstack([X, X / scale])  # what can be learnt is learnt as if the others had not been there
+    both = rue.learn(mixed, np.tile(y, 2), learner=learner)
+    alone = rue.learn(X / scale, y, learner=learner)
+    assert both.refused == ROWS
+    assert np.array_equal(both.predictions[ROWS:], alone.predictions)
+    assert both.loss == alone.loss
+
+
+def test_tiny_weights_are_refused_where_only_they_have_come(interpreted):
+    X, y = data("logistic")
+    run = rue.learn(X, y, learner=rue.AdaptiveOGD(), weights=np.full(ROWS, 1e-200))
+    assert run.refused == ROWS
+    after = np.concatenate([np.ones(2), np.full(ROWS - 2, 1e-200)])
+    assert rue.learn(X, y, learner=rue.AdaptiveOGD(), weights=after).refused == 0
+
+
+def test_norms():
+    rng = np.random.default_rng(5)
+    v = rng.normal(size=50)
+    assert norm(v) == float(np.linalg.norm(v))
+    for power in (-1070, -1000, -600, -400, 400, 600, 1000):
+        assert norm(np.ldexp(v, power)) == pytest.approx(math.ldexp(float(np.linalg.norm(v)), power), rel=1e-2)
+    assert norm(np.array([1e-200, 1e200])) == 1e200
+    assert norm(np.array([3e-200, 4e-200])) == pytest.approx(5e-200, rel=1e-15)
+    assert (norm(np.zeros(3)), norm(np.empty(0)), norm(np.array([math.inf, 1.0]))) == (0.0, 0.0, math.inf)
+    X = v.reshape(10, 5) * np.array([1e-200, 1.0, 1e200, 1e-300, 0.0] * 2)[:, None]
+    for form in (np.asarray, sparse.csr_matrix):
+        found = norms_of_rows(form(X), False)
+        assert found == pytest.approx([norm(row) for row in X], rel=1e-15)
+        assert norms_of_rows(form(X), True)[0] == 1.0
+
+
+# Rounding that a mutant could do without.
+
+
+def test_labels_whose_mean_is_rounded_past_them(interpreted):
+    """(1.7·0.1)/0.1 is more than 1.7: the spread of one label was −4e-17, whose root is no number."""
+    pairs = [(y, w) for y in np.linspace(1.05, 1.95, 19) for w in (0.1, 0.3, 0.7, 0.9) if (y * w) / w > y]
+    assert pairs
+    for y, w in pairs[:3]:
+        learner = rue.Mixture("square", intercept=False)
+        assert np.isfinite(learner.run([[1.0], [2.0]], [y, y], [w, w])).all()
+
+
+def test_curvature_allows_for_the_rounding_of_its_sums(interpreted):
+    """Features of 0 leave Σy² as the least loss; as a float it may be more than it is."""
+    rounded_up = 0
+    for seed in range(8):
+        y = np.random.default_rng(seed).normal(size=200)
+        run = rue.learn(np.zeros((200, 1)), y, learner=rue.OGD("square"), curvature=True)
+        exact = sum(Fraction(label) ** 2 for label in y.tolist())
+        rounded_up += Fraction(float(run.evidence.curvature.totals[0])) > exact
+        gram = np.zeros((2, 2))  # without the intercept, which would explain the labels' mean
+        curvature = run.evidence.curvature._replace(gram=gram, moment=np.zeros(2))
+        shown = curvature.at_least(rue.Ball(1), np.ones(2))
+        assert Fraction(shown) <= exact
+        assert shown == pytest.approx(float(exact), rel=1e-9)
+    assert rounded_up
+
+
+def test_the_intercept_has_the_magnitude_1():
+    X, y = data("logistic")
+    run = rue.learn(X, y, learner=rue.OGD(), units="largest")
+    largest = np.concatenate([[1.0], np.abs(X).max(axis=0)])
+    assert np.array_equal(run.evidence.largest.magnitudes[:4], largest)
+    g = -y / (1.0 + np.exp(y * run.predictions))
+    S = np.concatenate([[g.sum()], X.T @ g])
+    shown = run.certificate(radius=2, units="largest")
+    assert shown.slope_norm == pytest.approx(float(np.linalg.norm(S / largest)), rel=1e-9)
