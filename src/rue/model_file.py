@@ -64,7 +64,7 @@ class Model:
     names: dict[int, str] = dataclasses.field(default_factory=dict)
     """What slots are called; the first 65,536 are kept."""
     counts: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Sums of the whole history beside the evidence; `refused` and `skipped` among them."""
+    """Sums of the whole history beside the evidence; `refused`, `skipped` and `missing` among them."""
     position: dict[str, Any] | None = None
     """Where in its data it stopped, or None if it came to the end."""
     course: Course = dataclasses.field(default_factory=Course, repr=False)
@@ -84,7 +84,8 @@ class Model:
 def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     """Write a model, a run or a learner to a file, whole or not at all; see `load`."""
     if isinstance(what, Run):
-        counts, told = {"refused": what.refused, "skipped": what.skipped}, [history_entry(what.examples)]
+        counts = {"refused": what.refused, "skipped": what.skipped, "missing": what.missing}
+        told = [history_entry(what.examples)]
         kept = what.learner, what.evidence, what.labels, told, what.features, what.names, counts
         what = Model(*kept, course=what.course)
     elif isinstance(what, Learner):

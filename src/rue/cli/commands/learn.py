@@ -189,7 +189,8 @@ def _resumed(
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     going = Pass(found.learner, bad=bad)
     going.go_on(found.learner, found.evidence, found.labels, found.course)
-    going.skipped, going.refused = int(found.counts.get("skipped", 0)), int(found.counts.get("refused", 0))
+    for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
+        setattr(going, name, int(found.counts.get(name, 0)))
     if "baselines" in found.counts:
         going.baselines = Baselines(
             np.array(found.counts["baselines"], dtype=np.float64),
