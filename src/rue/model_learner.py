@@ -20,7 +20,7 @@ from rue.learners.matrices import DIAGONAL, NARROW, USED
 from rue.learners.mixing import ETA, GAPS, HEAVIEST, SHARES
 from rue.learners.mixture import Pooled
 from rue.learners.multiclass import Softmax
-from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, Scaled, T, state_of
+from rue.learners.points import GRADIENTS, LARGEST, MASS, SCALE, SQUARE, TOTAL, WHOLE, Scaled, T, state_of
 from rue.learners.pool import COLUMNS, HELD, HIGH, KINDS, LOW, SLOPES, SPREAD_OF_LABELS, UNIT, PoolPoint
 from rue.learners.softmax import ClassPool
 from rue.model_arrays import Reader, count, put, put_text, require_memory, typed
@@ -72,7 +72,11 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
             point = point.admitting(max(classes, point.classes()))
         point = _with_pools(point, "laid_out")
         for name, array in _kept(point, coordinates).items():
-            _require_weights(name.rpartition(".")[2], reader.fill(f"point.{name}", array))
+            short = name.rpartition(".")[2]
+            begun = array.copy() if short in WHOLE else None
+            values = reader.fill(f"point.{name}", array)
+            _require_magnitudes(array if short in WHOLE else values, begun)
+            _require_weights(short, values)
         if version == 1:
             _rearrange(point)
         _require_sane(point, algorithm)
@@ -118,6 +122,20 @@ def _columns(algorithm: Any) -> int:
     if isinstance(algorithm, Pooled | Softmax):
         return -(-algorithm.budget // 8)
     return 4 if isinstance(algorithm, Diagonal) else 2 + int(algorithm.domain.scratch_rows)
+
+
+LARGEST_NUMBER = 1e305
+"""No number of a state is larger: with a few thousand of them a prediction is still finite."""
+
+
+def _require_magnitudes(values: Any, begun: Any) -> None:
+    """Refuse numbers too large to go on with; of those that learning has `begun` with, some are infinite or NaN."""
+    if values.dtype.kind != "f" or (values.size and -LARGEST_NUMBER <= values.min() <= values.max() <= LARGEST_NUMBER):
+        return
+    odd = ~(np.abs(values) <= LARGEST_NUMBER)
+    if begun is None or begun.shape != values.shape or not np.array_equal(values[odd], begun[odd], equal_nan=True):
+        if odd.any():
+            raise DataError("its state holds numbers that no learning leads to")
 
 
 def _require_weights(name: str, values: Any) -> None:

@@ -23,6 +23,7 @@ from rue.learners import Learner
 from rue.learners.mixture import Pooled
 from rue.learning import Kept
 from rue.model_file import history_entry, load_model
+from rue.model_schema import POSITION, require
 from rue.passes import Pass
 from rue.report import page, report, write_report
 from rue.sheets import saveable
@@ -200,6 +201,10 @@ def _resumed(
         )
     stream = Data.like(found.features, tuple(paths), told, separator, found.names)
     if found.position is not None:
+        try:
+            require(found.position, POSITION, "position", needed=POSITION)
+        except DataError as error:
+            raise DataError(f"{path} is damaged: {error}.") from None
         _require_same(path, found.position, stream)
     return going, stream, found.position, list(found.history)
 
