@@ -41,7 +41,8 @@ def write_rows(path, kind, begin, end):
     rows = []
     for i in range(end):
         a, b, word = rng.normal(), rng.normal(), rng.choice(["x", "y", "z"])
-        label = {"multiclass": ["red", "green", "blue"][i % 3], "regression": f"{a + b:.3f}"}.get(kind, str(i % 2 * 2 - 1))
+        labels = {"multiclass": ["red", "green", "blue"][i % 3], "regression": f"{a + b:.3f}"}
+        label = labels.get(kind, str(i % 2 * 2 - 1))
         rows.append(f"{a:.4f},{'' if i % 5 == 0 else f'{b:.4f}'},{word},{label}\n")
     path.write_text("a,b,word,y\n" + "".join(rows[begin:]))
 
@@ -122,6 +123,7 @@ def faults(run, data, fresh, path):
 def test_settings_and_arrays_that_were_tampered_with(stopped, tmp_path, run, request):
     data, fresh, checkpoint = stopped
     assert faults(run, data, fresh, checkpoint) == []
+    assert run("predict", checkpoint, fresh)[0] == run("learn", data, "--resume", checkpoint, "--quiet")[0] == 0
     head, arrays = read_container(checkpoint)
     rng = np.random.default_rng(int(os.environ.get("RUE_SEED", "0")) + sum(map(ord, request.node.name)))
     settings = [(at, junk) for at in leaves(head) if at != ("format",) for junk in JUNK]

@@ -145,15 +145,21 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         position = None if head["position"] is None else typed(head["position"], dict)
         require(kept["features"], FEATURES, "features")
         require(kept["counts"], COUNTS, "counts")
+        if len(kept["counts"].get("values", ())) != len(kept["counts"].get("masses", ())):
+            raise DataError("the labels of its counts do not fit together")
         require(position or {}, POSITION, "position")
         for entry in kept["history"]:
             require(entry if isinstance(entry, dict) else {}, HISTORY, "history")
         names = {count(slot, MOST_COORDINATES): typed(name, str) for slot, name in reader.text("names", MOST_NAMES)}
         reader.require_end()
     except KeyError as error:
-        raise DataError(f"{path} is damaged: it has no {str(error)[:40]}.") from error
+        raise DataError(
+            f"{path} is damaged, or not a model that this rue can read: it has no {str(error)[:40]}."
+        ) from error
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is damaged: {str(error)[:300].rstrip('.')}.") from error
+        raise DataError(
+            f"{path} is damaged, or not a model that this rue can read: {str(error)[:300].rstrip('.')}."
+        ) from error
     return Model(learner, evidence, labels, names=names, position=position, course=course, **kept)
 
 

@@ -71,15 +71,15 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
         if isinstance(point, ClassPool):
             point = point.admitting(max(classes, point.classes()))
         point = _with_pools(point, "laid_out")
-        for name, array in _kept(point, coordinates).items():
-            short = name.rpartition(".")[2]
-            begun = array.copy() if short in WHOLE else None
-            values = reader.fill(f"point.{name}", array)
-            _require_magnitudes(array if short in WHOLE else values, begun)
-            _require_weights(short, values)
+        state = _kept(point, coordinates)
+        begun = {name: array.copy() for name, array in state.items() if name.rpartition(".")[2] in WHOLE}
+        for name, array in state.items():
+            _require_weights(name.rpartition(".")[2], reader.fill(f"point.{name}", array))
         if version == 1:
             _rearrange(point)
         _require_sane(point, algorithm)
+        for name, array in state.items():
+            _require_magnitudes(array, begun.get(name))
         point = _with_pools(point, "gathered")
         places = reader.text("point.names", d)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
@@ -130,12 +130,14 @@ LARGEST_NUMBER = 1e305
 
 def _require_magnitudes(values: Any, begun: Any) -> None:
     """Refuse numbers too large to go on with; of those that learning has `begun` with, some are infinite or NaN."""
-    if values.dtype.kind != "f" or (values.size and -LARGEST_NUMBER <= values.min() <= values.max() <= LARGEST_NUMBER):
+    if values.dtype.kind != "f" or not values.size:
         return
-    odd = ~(np.abs(values) <= LARGEST_NUMBER)
-    if begun is None or begun.shape != values.shape or not np.array_equal(values[odd], begun[odd], equal_nan=True):
-        if odd.any():
-            raise DataError("its state holds numbers that no learning leads to")
+    limit = min(LARGEST_NUMBER, float(np.finfo(values.dtype).max))
+    if -limit <= float(values.min()) <= float(values.max()) <= limit:
+        return
+    odd = ~(np.abs(values) <= limit)
+    if begun is None or not np.array_equal(values[odd], begun[odd], equal_nan=True):
+        raise DataError("its state holds numbers that no learning leads to")
 
 
 def _require_weights(name: str, values: Any) -> None:

@@ -5,7 +5,8 @@ would write outside them and crash the process.
 
 The guard is a flag, `learner._busy`, that is tested and set in two instructions without a call between them. CPython
 (since 3.11, with its global lock) switches threads, and runs signal handlers, at calls and at backward jumps only, so
-no other thread comes between the two. A `threading.Lock` would take 125 ns, 20 % of an update; the flag takes 10 to 20 ns.
+no other thread comes between the two. A `threading.Lock` would take 125 ns, 20 % of an update; the flag takes 10 to
+20 ns.
 """
 
 from __future__ import annotations

@@ -239,7 +239,8 @@ def _ipc(source: Any) -> Batches:
     def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
         opened.seek(start)
         found = 0
-        for found, item in enumerate(_numbered(pa.ipc.open_stream(opened)), 1):
+        for item in _numbered(pa.ipc.open_stream(opened)):
+            found += 1
             yield item
         if batches is not None and found != batches:
             raise DataError(f"the file is damaged: its footer promises {batches:,} batches of rows, not {found:,}.")
