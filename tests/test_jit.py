@@ -9,6 +9,7 @@ import collections
 import copy
 import dataclasses
 import gc
+import hashlib
 import itertools
 import json
 import os
@@ -614,8 +615,9 @@ def test_place_owned_by_somebody_else_is_not_used(tmp_path):
         folder.mkdir(parents=True)
         folder.chmod(0o777)
         os.chown(folder, 12345, 12345)
-    chosen = begin(PROJECT, place)
-    found = begin(PROJECT, None, XDG_CACHE_HOME=str(xdg), TMPDIR=str(tmp_path / "t"))
+    others = {"XDG_CACHE_HOME": str(xdg), "TMPDIR": str(tmp_path / "t")}
+    chosen = begin(PROJECT, place, **others)
+    found = begin(PROJECT, None, **others)
     for told in (end(chosen), end(found)):
         assert told["p"] == PROJECTED
         assert told["compiled"] == 1
@@ -632,11 +634,132 @@ def test_kernels_folder_owned_by_somebody_else_is_not_read(small, tmp_path):
     (folder,) = cache.iterdir()
     os.chown(folder, 12345, 12345)
     before = files(cache)
+    told = call(PROJECT, cache, XDG_CACHE_HOME=str(tmp_path / "own"))
+    assert told["p"] == PROJECTED
+    assert told["compiled"] == 1
+    assert files(cache) == before
+    assert Path(told["folder"]).is_relative_to(tmp_path / "own")
+
+
+REFUSED = "compiled kernels are read back only from folders that nobody else can write to, but others may write to"
+
+
+def told_and_said(cache: Any = None, **more: str) -> tuple[dict[str, Any], str]:
+    """What a child tells, and what it writes to stderr."""
+    child = begin(PROJECT, cache, **more)
+    out, err = child.communicate(timeout=300)
+    assert child.returncode == 0, err[-3000:]
+    told: dict[str, Any] = json.loads(out.splitlines()[-1])
+    assert told["p"] == PROJECTED
+    return told, err
+
+
+@compiling
+@pytest.mark.parametrize(
+    ("which", "mode"), [("kernels", 0o720), ("kernels", 0o1777), ("place", 0o777), ("above", 0o757), ("link", 0o775)]
+)
+def test_folder_that_others_may_write_to_is_not_used(small, tmp_path, which, mode):
+    """Neither the folder nor one above it; a poisoned file there is not even opened."""
+    above = tmp_path / "above"
+    place = shutil.copytree(small, above / "place")
+    (folder,) = place.iterdir()
+    (file,) = folder.iterdir()
+    payload = pickle.dumps(Poison(str(tmp_path / "poisoned")))
+    file.write_bytes(hashlib.sha256(payload).digest() + payload)
+    given = place
+    if which == "link":
+        given = tmp_path / "link"
+        given.symlink_to(place)
+    open_to_all = {"kernels": folder, "place": place, "above": above, "link": above}[which]
+    open_to_all.chmod(mode)
+    before = files(above)
+    told, said = told_and_said(given, XDG_CACHE_HOME=str(tmp_path / "own"))
+    assert told["compiled"] == 1
+    assert Path(told["folder"]).parent == tmp_path / "own" / "rue"
+    assert len(said.splitlines()) == 1
+    assert f"{REFUSED} {open_to_all}: they are kept in {told['folder']} (" in said
+    assert files(above) == before
+    assert not (tmp_path / "poisoned").exists()
+    again, _ = told_and_said(given, XDG_CACHE_HOME=str(tmp_path / "own"))
+    assert again["compiled"] == 0
+
+
+class Poison:
+    """Its pickle makes a file when it is read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return open, (self.path, "w")
+
+
+@compiling
+def test_sticky_folder_open_to_all_holds_a_folder_of_our_own(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    told, said = told_and_said(shared / "cache")
+    assert Path(told["folder"]).parent == shared / "cache"
+    assert said == ""
+
+
+@compiling
+def test_home_that_a_group_may_write_to_still_works(tmp_path):
+    home, temporary = tmp_path / "home", tmp_path / "t"
+    home.mkdir()
+    home.chmod(0o775)
+    temporary.mkdir()
+    told, said = told_and_said(HOME=str(home), TMPDIR=str(temporary))
+    assert Path(told["folder"]).parent == temporary / f"rue-{os.getuid()}"
+    assert f"{REFUSED} {home}: they are kept in" in said
+    temporary.chmod(0o777)
+    told, said = told_and_said(HOME=str(home), TMPDIR=str(temporary))
+    assert told["folder"] is None
+    assert f"{REFUSED} {home}: every process compiles them again (" in said
+    assert list(home.iterdir()) == []
+
+
+@compiling
+@pytest.mark.parametrize("kind", ["writable", "link", "fifo"])
+def test_cache_file_that_others_could_have_written_is_replaced_and_never_read(small, tmp_path, kind):
+    cache = shutil.copytree(small, tmp_path / "cache")
+    (file,) = (f for f in cache.rglob("*") if f.is_file())
+    payload = pickle.dumps(Poison(str(tmp_path / "poisoned")))
+    content = hashlib.sha256(payload).digest() + payload
+    file.unlink()
+    if kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "link":
+        (tmp_path / "elsewhere").write_bytes(content)
+        file.symlink_to(tmp_path / "elsewhere")
+    else:
+        file.write_bytes(content)
+        file.chmod(0o620)
     told = call(PROJECT, cache)
     assert told["p"] == PROJECTED
     assert told["compiled"] == 1
-    assert before.items() <= files(cache).items()
-    assert all(f.startswith("kernels-") and not f.startswith(folder.name) for f in files(cache).keys() - before.keys())
+    assert not (tmp_path / "poisoned").exists()
+    assert stat.S_ISREG(file.lstat().st_mode)
+    assert stat.S_IMODE(file.lstat().st_mode) == 0o600
+    assert call(PROJECT, cache)["compiled"] == 0
+
+
+@compiling
+def test_only_our_own_old_folders_are_removed(small, tmp_path):
+    cache = shutil.copytree(small, tmp_path / "cache")
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "precious").write_text("")
+    os.utime(target, (0, 0))
+    for i in range(12):
+        (cache / f"kernels-{i:016x}").mkdir()
+        os.utime(cache / f"kernels-{i:016x}", (i, i))
+    (cache / "kernels-link").symlink_to(target)
+    call(PROJECT, cache)
+    assert (target / "precious").exists()
+    assert (cache / "kernels-link").is_symlink()
+    assert not (cache / f"kernels-{0:016x}").exists()
 
 
 @compiling

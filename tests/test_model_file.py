@@ -266,7 +266,7 @@ def test_runs_and_learners_can_be_saved_as_they_are(interpreted, tmp_path):
     model = load(tmp_path / "run")
     assert model.learner == run.learner
     assert model.labels == run.labels
-    assert model.counts == {"refused": 1, "skipped": 0}
+    assert model.counts == {"refused": 1, "skipped": 0, "missing": 0}
     assert model.history[0]["examples"] == 3
     assert model.evidence.certificate(rue.Ball(1)) == run.evidence.certificate(rue.Ball(1))
     save(run.learner, tmp_path / "learner")
@@ -365,7 +365,10 @@ def test_a_class_of_the_users_own_is_handed_over(interpreted, tmp_path):
     again = round_trip(model, tmp_path / "m", known=[LogCosh])
     assert np.array_equal(learn_on(again, X[20:], y[20:]), learn_on(model, X[20:], y[20:]))
     same(again, model)
-    with pytest.raises(rue.DataError, match=r"m is not a model .*'LogCosh'.* hand it over: rue\.load\(path, known="):
+    with pytest.raises(
+        rue.DataError,
+        match=r"m is damaged, or not a model that this rue can read: .*'LogCosh'.* hand it over: rue\.load\(path, known=",
+    ):
         load(tmp_path / "m")
 
 

@@ -10,6 +10,7 @@ import math
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import rue
 from conftest import ROOT, SOAK, many
 from rue.errors import DataError
 from rue.streams import Labels
@@ -957,3 +959,163 @@ def test_memory_does_not_grow_with_the_stream():
 @given(st.lists(st.sampled_from([b"0", b"x", b"X", b"1", b",", b"\n", b"\x10"]), max_size=40).map(b"".join))
 def test_hexadecimal_numbers_are_seen(data):
     assert _hexadecimal(data) == (b"0x" in data or b"0X" in data)
+
+
+# Damaged files, read in processes of their own: a crash shows in the exit code.
+
+
+def mixed_table(n=400):
+    rng = np.random.default_rng(0)
+    return pa.table(
+        {
+            "a": rng.normal(size=n),
+            "b": rng.integers(0, 100, n),
+            "s": pa.array([None if i % 7 == 0 else f"w{i % 13}" for i in range(n)]),
+            "c": pa.array([f"k{i % 5}" for i in range(n)]).dictionary_encode(),
+            "y": rng.integers(0, 2, n),
+        }
+    )
+
+
+def write_as(kind, table, path):
+    if kind == "parquet":
+        pq.write_table(table, path, write_page_checksum=True, row_group_size=150)
+        return
+    with (pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream)(path, table.schema) as writer:
+        writer.write_table(table, 150)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows"])
+def test_damaged_tables_never_crash_and_checksums_are_believed(kind, tmp_path):
+    path = tmp_path / f"good.{kind}"
+    write_as(kind, mixed_table(), path)
+    script = Path(__file__).with_name("damaging.py")
+    for seed in range(many(1, 20)):
+        run = subprocess.run(
+            [sys.executable, str(script), str(path), "y", str(seed), str(many(300, 4000)), str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        assert run.returncode == 0, ((tmp_path / "last").read_text(), run.stderr[-2000:])
+        outcomes = [json.loads(line) for line in run.stdout.splitlines()]
+        kinds = {outcome for outcome, _ in outcomes}
+        assert "refused" in kinds
+        if kind == "parquet":  # the formats of Arrow have no checksums
+            assert [what for outcome, what in outcomes if outcome == "different"] == []
+
+
+def flipped_in_data(path, table):
+    """A copy of a file in which one number of a column is another one."""
+    content, number = path.read_bytes(), np.float64(table["a"][7].as_py()).tobytes()
+    at = content.index(number)
+    damaged = path.with_name(f"damaged{path.suffix}")
+    damaged.write_bytes(content[: at + 3] + bytes([content[at + 3] ^ 1]) + content[at + 4 :])
+    return damaged
+
+
+def test_page_checksums_are_checked_where_they_are(tmp_path, inside):
+    table = mixed_table()
+    for checksums in (True, False):
+        path = tmp_path / f"{checksums}.parquet"
+        settings = {"use_dictionary": False, "compression": "NONE", "write_page_checksum": checksums}
+        pq.write_table(table, path, **settings)
+        damaged = flipped_in_data(path, table)
+        command = "learn", damaged, "--target", "y", "--quiet"
+        if checksums:
+            assert "checksum" in inside(*command, ok=1).err
+        else:
+            inside(*command)  # nothing in the file says that it is damaged: the documentation does
+
+
+def test_footers_that_contradict_the_rows_are_refused(tmp_path):
+    table = mixed_table()
+    write_as("arrow", table, tmp_path / "whole.arrow")
+    with pa.ipc.new_stream(tmp_path / "rows.arrows", table.schema) as writer:
+        writer.write_table(table.slice(0, 150), 150)
+    stream, whole = (tmp_path / "rows.arrows").read_bytes(), (tmp_path / "whole.arrow").read_bytes()
+    length = int.from_bytes(whole[-10:-6], "little")
+    path = tmp_path / "fewer.arrow"  # a third of the rows, before a footer that lists all of them
+    path.write_bytes(b"ARROW1\0\0" + stream + whole[-10 - length :])
+    with pytest.raises(DataError, match="its footer promises 3 batches of rows, not 1"):
+        list(open_table(path).pieces())
+    write_as("parquet", table, tmp_path / "whole.parquet")
+    content = (tmp_path / "whole.parquet").read_bytes()
+    at = content.index(b"\x18\x01s")  # the name of a column in the footer, where it stands twice
+    (tmp_path / "renamed.parquet").write_bytes(content[: at + 2] + b"t" + content[at + 3 :])
+    with pytest.raises(DataError, match="two lists of columns, and they differ|cannot be read as Parquet"):
+        open_table(tmp_path / "renamed.parquet")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_file_cut_short_is_refused(kind, tmp_path):
+    write_as(kind, mixed_table(), tmp_path / f"x.{kind}")
+    content = (tmp_path / f"x.{kind}").read_bytes()
+    for share in (0.0, 0.1, 0.5, 0.9, 0.999):
+        path = tmp_path / f"cut.{kind}"
+        path.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(DataError):
+            list(open_table(path).pieces())
+
+
+# Values that are missing.
+
+HOLES = """day,price,size,when,y
+mon,1.5,3,2026-01-01,1
+,2.5,,2026-01-02,-1
+tue,nan,,,1
+wed,,2,2026-01-04,-1
+thu,1e999,,2026-01-05,1
+fri,1.0,7,2026-01-06,
+"",,,,-1
+"""
+LACKING = [0, 2, 3, 1, None, None, 4]
+"""How many of the cells of each row are missing; None where the row is bad, for its infinity or its label."""
+
+
+@pytest.mark.parametrize("block", [30, 64, 4096])
+def test_missing_values_are_counted_for_each_row(block):
+    table = open_table(io.BytesIO(HOLES.encode()), "csv", block=block)
+    columns = plan(open_table(io.BytesIO(HOLES.encode()), "csv").schema, target="y")
+    found = {}
+    for piece in table.pieces():
+        chunk = table.chunk(piece, columns)
+        counts = [0] * len(chunk.lines) if chunk.missing is None else chunk.missing.tolist()
+        found |= dict(zip(chunk.lines.tolist(), counts, strict=True))
+    assert found == {line: count for line, count in enumerate(LACKING, 2) if count is not None}
+
+
+def test_missing_values_of_frames_agree_with_pandas():
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {
+            "n": np.where(rng.random(500) < 0.3, np.nan, rng.normal(size=500)),
+            "w": np.where(rng.random(500) < 0.2, None, rng.choice(["a", "b", "c"], 500)),
+            "c": pandas.Categorical(np.where(rng.random(500) < 0.4, None, rng.choice(["x", "y"], 500))),
+            "t": pandas.to_datetime(pandas.Series(np.where(rng.random(500) < 0.1, None, "2026-01-01"))),
+            "y": rng.choice([-1, 1], 500),
+        }
+    )
+    run = rue.learn(frame, y="y", learner=rue.OGD("logistic"))
+    assert run.missing == int(frame.drop(columns="y").isna().sum().sum())
+
+
+def test_the_report_counts_missing_values_through_checkpoint_and_resume(tmp_path, inside):
+    rows = [f"w{i % 3},{'' if i % 4 == 0 else i},{1 if i % 2 else -1}\n" for i in range(1000)]
+    (tmp_path / "whole.csv").write_text("word,n,y\n" + "".join(rows))
+    (tmp_path / "bad.csv").write_text("word,n,y\n" + "".join(rows[:500]) + "a,1e999,1\n" + "".join(rows[500:]))
+    learn = "learn", "--target", "y", "--learner", "ogd", "--quiet", "--report", tmp_path / "r.json"
+    out = inside(*learn, tmp_path / "whole.csv").out
+    assert "examples     1,000 (250 values missing)" in out
+    assert json.loads((tmp_path / "r.json").read_text())["missing"] == 250
+    inside(*learn, tmp_path / "bad.csv", "--checkpoint", tmp_path / "c.rue", ok=1)
+    assert json.loads((tmp_path / "r.json").read_text())["missing"] == 125
+    (tmp_path / "bad.csv").write_text("word,n,y\n" + "".join(rows))
+    resume = "learn", tmp_path / "bad.csv", "--resume", tmp_path / "c.rue", "--quiet", "--report", tmp_path / "r.json"
+    inside(*resume, "--model", tmp_path / "m.rue")
+    assert json.loads((tmp_path / "r.json").read_text())["missing"] == 250
+    assert rue.load(tmp_path / "m.rue").counts["missing"] == 250
+    run = rue.learn(str(tmp_path / "whole.csv"), y="y", learner=rue.OGD("logistic"))
+    assert run.missing == 250
+    rue.save(run, tmp_path / "run.rue")
+    assert rue.load(tmp_path / "run.rue").counts["missing"] == 250

@@ -2,6 +2,11 @@
 
 Files are written by renaming and there is no index, so that processes cannot mix up each other's code. (Numba's own
 cache keeps an index and numbers its files; two writers at one moment can give different code the same number.)
+
+What is read back is run. So a folder is used only if nobody else can have put something there: it and its files belong
+to this user, neither its group nor others may write to them, and the same holds for every folder above it, except that
+those may belong to root, and that a sticky one (`/tmp`) may be open to all. A folder that is refused is named once in
+the log `rue` (by default a line on stderr), with the one that is used instead.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ import functools
 import hashlib
 import os
 import pickle
+import stat
 import sys
 import tempfile
 from collections.abc import Callable
@@ -52,17 +58,19 @@ class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         if not self._enabled:
             return None
-        found = self._load(self._file(sig, target_context.codegen()), target_context)
-        if found is None and has_level():
-            found = self._load(PREBUILT / source_digest() / self._file_name(sig, LEVEL), target_context)
+        file, found = self._file(sig, target_context.codegen()), None
+        if file is not None:
+            found = self._load(file, _read_own, target_context)
+        if found is None and has_level():  # as trustworthy as the sources beside it, whoever owns them
+            file = PREBUILT / source_digest() / self._file_name(sig, LEVEL)
+            found = self._load(file, Path.read_bytes, target_context)
         return found
 
-    def _load(self, file: Path | None, target_context: Any) -> Any:
-        if file is None:
-            return None
+    @staticmethod
+    def _load(file: Path, read: Callable[[Path], bytes], target_context: Any) -> Any:
         # Numba's own cache first imports all that compiling may need, 0.4 s: what is compiled needs nothing of it.
         try:
-            stored = file.read_bytes()
+            stored = read(file)
             digest, payload = stored[:32], stored[32:]
             if hashlib.sha256(payload).digest() != digest:
                 return None
@@ -107,7 +115,9 @@ _FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 @functools.cache
 def has_level() -> bool:
-    """Whether this processor runs code of `LEVEL`."""
+    """Whether this processor runs code of `LEVEL`, and Numba was not told to compile for another one."""
+    if config.CPU_NAME not in (None, LEVEL) or config.CPU_FEATURES:
+        return False
     features = llvm.get_host_cpu_features()
     return all(features.get(name) for name in _FEATURES)
 
@@ -129,30 +139,95 @@ def cache_folder() -> Path | None:
 
     The folder is named by a digest of every source file of the package, of Numba's version and of Python's, so an
     edited `losses.py` never meets machine code made from the old one. `RUE_CACHE_DIR` chooses the place; otherwise it
-    is the user's cache folder, and where that cannot be written a folder of the user's own among the temporary files.
+    is the user's cache folder, and where that cannot be written, or others may write to it, a folder of the user's own
+    among the temporary files.
     """
-    name = source_digest()
+    name, refused, found = source_digest(), [], None
     for place in _places():
-        folder = place / name
         try:
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
-            if not (_own(place) and _own(folder)):
-                continue  # compiled code is read back from here: never from a folder of someone else's
-            tempfile.TemporaryFile(dir=folder).close()
-            os.utime(folder)
-        except OSError:
-            continue
-        _forget_old(place, keep=8)
-        return folder
-    return None
+            found = _prepared(place, name)
+            break
+        except _Refused as error:
+            refused.append(str(error))
+        except OSError:  # it cannot be written; where it was asked for, there is no other
+            if place == _chosen():
+                break
+    if refused:
+        _say(refused[0], found)
+    return found
+
+
+class _Refused(Exception):
+    """A place that others could have put something into, and why."""
+
+
+def _prepared(place: Path, name: str) -> Path:
+    """A folder to keep kernels in, made if need be; without links in its path, which somebody could change later."""
+    place = Path(os.path.realpath(place))
+    _require_safe(place)
+    for missing in reversed([folder for folder in (place, *place.parents) if not folder.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    folder = place / name
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _require_safe(folder, private=True)
+    tempfile.TemporaryFile(dir=folder).close()
+    os.utime(folder)
+    _forget_old(place, keep=8)
+    return folder
+
+
+def _require_safe(path: Path, private: bool = False) -> None:
+    """Refuse a path on which another user could change something; `private` if it must be this user's alone."""
+    if not hasattr(os, "getuid"):
+        return
+    for part in (*reversed(path.parents), path):
+        try:
+            found = os.lstat(part)
+        except FileNotFoundError:
+            return
+        alone = private and part == path
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotADirectoryError(part)
+        if found.st_uid != os.getuid() and (alone or found.st_uid != 0):
+            raise _Refused(f"{part} belongs to another user")
+        if found.st_mode & _WRITABLE and (alone or not found.st_mode & stat.S_ISVTX):
+            raise _Refused(f"others may write to {part}")
+
+
+_WRITABLE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def _read_own(file: Path) -> bytes:
+    """The content of a regular file that only this user can have written; OSError for any other."""
+    handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as opened:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_mode & _WRITABLE or found.st_uid != os.getuid():
+            raise PermissionError(f"others may have written {file}")
+        return opened.read()
+
+
+def _say(why: str, used: Path | None) -> None:
+    import logging
+
+    then = f"they are kept in {used}" if used is not None else "every process compiles them again"
+    logging.getLogger("rue").warning(
+        "rue: compiled kernels are read back only from folders that nobody else can write to, but %s: %s "
+        "(RUE_CACHE_DIR chooses another place).",
+        why,
+        then,
+    )
+
+
+def _chosen() -> Path | None:
+    chosen = os.environ.get("RUE_CACHE_DIR")
+    return Path(chosen) if chosen else None
 
 
 def _places() -> list[Path]:
-    if chosen := os.environ.get("RUE_CACHE_DIR"):
-        return [Path(chosen)]
+    """Where to look, in order; what comes after the first is for when that is refused or cannot be written."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    places = []
+    places = [chosen] if (chosen := _chosen()) else []
     with contextlib.suppress(RuntimeError):  # no home directory
         cache = os.environ.get("XDG_CACHE_HOME")
         places.append((Path(cache) if cache else Path.home() / ".cache") / "rue")
@@ -161,15 +236,15 @@ def _places() -> list[Path]:
     return places
 
 
-def _own(folder: Path) -> bool:
-    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
-
-
 def _forget_old(place: Path, keep: int) -> None:
     """Remove the kernels of all but the latest few versions of the sources."""
     with contextlib.suppress(OSError):
-        folders = sorted(place.glob("kernels-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
-        for folder in folders[keep:]:
+        own = [(folder.lstat(), folder) for folder in place.glob("kernels-*")]
+        if hasattr(os, "getuid"):  # in a sticky folder others may have some too, or links
+            own = [(found, folder) for found, folder in own if found.st_uid == os.getuid()]
+        own = [(found, folder) for found, folder in own if stat.S_ISDIR(found.st_mode)]
+        own.sort(key=lambda item: item[0].st_mtime, reverse=True)
+        for _, folder in own[keep:]:
             for file in folder.iterdir():
                 file.unlink(missing_ok=True)
             folder.rmdir()

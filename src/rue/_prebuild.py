@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rue._cache import LEVEL, PREBUILT, has_level, source_digest
 
@@ -84,10 +85,12 @@ def build(folder: Path) -> int:
         env = {**os.environ, "NUMBA_CPU_NAME": LEVEL, "NUMBA_CPU_FEATURES": "", "RUE_CACHE_DIR": str(place)}
         env.pop("NUMBA_DISABLE_JIT", None)
         command = [sys.executable, "-m", "rue._prebuild", "job"]
-        running = {job: subprocess.Popen([*command, job], env=env, stdout=subprocess.DEVNULL) for job in JOBS}
-        failed = [job for job, process in running.items() if process.wait() != 0]
-        if failed:
-            raise RuntimeError(f"the kernels of {', '.join(failed)} could not be compiled")
+        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        running = {job: subprocess.Popen([*command, job], env=env, **streams) for job in JOBS}
+        for job, process in running.items():
+            printed = process.communicate()[0]
+            if process.returncode != 0:
+                raise RuntimeError(f"the kernels of {job} could not be compiled: {printed[-2000:]}")
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(place, folder)
     return sum(1 for _ in folder.glob("*/*"))

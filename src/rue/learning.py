@@ -63,6 +63,8 @@ class Run:
     """What hashed features are called."""
     course: Course = dataclasses.field(default_factory=Course, repr=False)
     """How the members of a mixture have stood over time."""
+    missing: int = 0
+    """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
 
     @property
     def ledger(self) -> Ledger:
@@ -246,6 +248,7 @@ class Kept:
             stream.describe(),
             dict(stream.names.of),
             going.course,
+            going.missing,
         )
 
 

@@ -35,6 +35,7 @@ from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss
 from rue.model_arrays import MOST_COORDINATES, Places, Reader, count, put, put_text, rows_of, typed
 from rue.model_learner import learner_read, learner_written
+from rue.model_schema import COUNTS, FEATURES, HISTORY, POSITION, require
 from rue.regret.curvature import WIDEST, Curvature
 from rue.regret.digest import shelved
 from rue.regret.evidence import Evidence, Largest
@@ -64,7 +65,7 @@ class Model:
     names: dict[int, str] = dataclasses.field(default_factory=dict)
     """What slots are called; the first 65,536 are kept."""
     counts: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Sums of the whole history beside the evidence; `refused` and `skipped` among them."""
+    """Sums of the whole history beside the evidence; `refused`, `skipped` and `missing` among them."""
     position: dict[str, Any] | None = None
     """Where in its data it stopped, or None if it came to the end."""
     course: Course = dataclasses.field(default_factory=Course, repr=False)
@@ -84,7 +85,8 @@ class Model:
 def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     """Write a model, a run or a learner to a file, whole or not at all; see `load`."""
     if isinstance(what, Run):
-        counts, told = {"refused": what.refused, "skipped": what.skipped}, [history_entry(what.examples)]
+        counts = {"refused": what.refused, "skipped": what.skipped, "missing": what.missing}
+        told = [history_entry(what.examples)]
         kept = what.learner, what.evidence, what.labels, told, what.features, what.names, counts
         what = Model(*kept, course=what.course)
     elif isinstance(what, Learner):
@@ -141,12 +143,23 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         kinds: dict[str, type] = {"history": list, "features": dict, "counts": dict}
         kept = {name: typed(head[name], kind) for name, kind in kinds.items()}
         position = None if head["position"] is None else typed(head["position"], dict)
+        require(kept["features"], FEATURES, "features")
+        require(kept["counts"], COUNTS, "counts")
+        if len(kept["counts"].get("values", ())) != len(kept["counts"].get("masses", ())):
+            raise DataError("the labels of its counts do not fit together")
+        require(position or {}, POSITION, "position")
+        for entry in kept["history"]:
+            require(entry if isinstance(entry, dict) else {}, HISTORY, "history")
         names = {count(slot, MOST_COORDINATES): typed(name, str) for slot, name in reader.text("names", MOST_NAMES)}
         reader.require_end()
     except KeyError as error:
-        raise DataError(f"{path} is not a model that can be read: it has no {str(error)[:40]}.") from error
+        raise DataError(
+            f"{path} is damaged, or not a model that this rue can read: it has no {str(error)[:40]}."
+        ) from error
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is not a model that can be read: {str(error)[:300].rstrip('.')}.") from error
+        raise DataError(
+            f"{path} is damaged, or not a model that this rue can read: {str(error)[:300].rstrip('.')}."
+        ) from error
     return Model(learner, evidence, labels, names=names, position=position, course=course, **kept)
 
 
@@ -202,11 +215,16 @@ def _evidence_read(reader: Reader, head: Any, known: Iterable[type], learner: Le
     ledger: Ledger = open_ledger(size)
     reader.fill("evidence.sums", ledger.sums)
     reader.fill("evidence.S", ledger.S, places)
-    count(float(ledger.sums[accounts.EXAMPLES]), 2**53)
+    examples = count(float(ledger.sums[accounts.EXAMPLES]), 2**53)
+    count(float(ledger.sums[accounts.MISTAKES]), examples)
+    if not (np.isfinite(ledger.sums).all() and np.isfinite(ledger.S).all() and ledger.sums[accounts.WEIGHT] >= 0.0):
+        raise DataError("the sums of its evidence are impossible")
     largest = pool = curvature = digest = None
     if head["largest"] is not None:
         largest = Largest(np.zeros(rows_of(head["largest"], 1) if places is None else size))
         reader.fill("evidence.largest", largest.magnitudes, places)
+        if not (largest.magnitudes >= 0.0).all() or not np.isfinite(largest.magnitudes).all():
+            raise DataError("the largest magnitudes of its features are impossible")
     if head["pool"] is not None:
         pool = _pool_read(reader, places, ledger.S.size, *typed(head["pool"], list))
     if head["curvature"] is not None:

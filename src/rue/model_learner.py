@@ -75,12 +75,16 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
         if isinstance(point, ClassPool):
             point = point.admitting(max(classes, point.classes()))
         point = _with_pools(point, "laid_out")
-        for name, array in _kept(point, room).items():
+        state = _kept(point, room)
+        begun = {name: array.copy() for name, array in state.items() if not of_coordinates(name)}
+        for name, array in state.items():
             found = reader.fill(f"point.{name}", array, where if of_coordinates(name) else None)
             _require_weights(name.rpartition(".")[2], found)
         if version == 1:
             _rearrange(point)
         _require_sane(point, algorithm)
+        for name, array in state.items():
+            _require_magnitudes(array, begun.get(name))
         point = _with_pools(point, "gathered")
         places = reader.text("point.names", d)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
@@ -142,6 +146,22 @@ def _columns(algorithm: Any) -> int:
     if isinstance(algorithm, Pooled | Softmax):
         return -(-algorithm.budget // 8)
     return 4 if isinstance(algorithm, Diagonal) else 2 + int(algorithm.domain.scratch_rows)
+
+
+LARGEST_NUMBER = 1e305
+"""No number of a state is larger: with a few thousand of them a prediction is still finite."""
+
+
+def _require_magnitudes(values: Any, begun: Any) -> None:
+    """Refuse numbers too large to go on with; of those that learning has `begun` with, some are infinite or NaN."""
+    if values.dtype.kind != "f" or not values.size:
+        return
+    limit = min(LARGEST_NUMBER, float(np.finfo(values.dtype).max))
+    if -limit <= float(values.min()) <= float(values.max()) <= limit:
+        return
+    odd = ~(np.abs(values) <= limit)
+    if begun is None or not np.array_equal(values[odd], begun[odd], equal_nan=True):
+        raise DataError("its state holds numbers that no learning leads to")
 
 
 def _require_weights(name: str, values: Any) -> None:

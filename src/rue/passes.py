@@ -79,6 +79,8 @@ class Pass:
         """Unusable examples passed over."""
         self.refused = 0
         """Examples whose prediction, loss or step was not finite: neither scored nor learnt."""
+        self.missing = 0
+        """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
         self.seconds = 0.0
         """Time spent in the learning loop."""
         self.stopped: BadExample | None = None
@@ -238,6 +240,8 @@ class Pass:
         bad = chunk.bad[0] if chunk.bad and self.bad == "stop" else None
         block = chunk.block if bad is None else chunk.block.first(bad.place)
         out = self.learn(block) if len(block) else np.empty(0)
+        if chunk.missing is not None:
+            self.missing += int(chunk.missing[: out.size].sum())
         if self.stopped is not None:
             self.stopped_by = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
         elif bad is not None:

@@ -52,6 +52,7 @@ def report(
         "examples": examples,
         "skipped": going.skipped,
         "refused": going.refused,
+        "missing": going.missing,
         "features": features_in_use(learner) if known else 0,
         "loss_total": loss,
         "risk": loss / mass if mass else None,
@@ -193,6 +194,7 @@ def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     if stopped:
         lines += [stopped, ""]
     apart = [f"{said[key]:,} {key}" for key in ("skipped", "refused") if said[key]]
+    apart += [f"{said['missing']:,} values missing"] if said["missing"] else []
     lines.append(_row("examples", f"{said['examples']:,}" + (f" ({', '.join(apart)})" if apart else "")))
     if not said["examples"]:
         return "\n".join([*lines, "nothing was learnt."])

@@ -216,6 +216,7 @@ class Running:
         counts = {
             "skipped": going.skipped,
             "refused": going.refused,
+            "missing": going.missing,
             "baselines": baselines.sums.tolist(),
             "values": baselines.values.tolist(),
             "masses": baselines.masses.tolist(),

@@ -125,11 +125,12 @@ def assemble(
     slots: Any,
     good: Any,
     culprit: Any,
+    gaps: Any,
     rows: Any,
     count: Any,
 ) -> Any:
     """Write the good ones of the rows begin:stop after `count` others; how many there are then, and whether a number is
-    missing in one of them.
+    missing in one of them. `gaps[i]` grows by the numbers missing in row i.
 
     `numbers[j, i]` is feature j of row begin + i: 0 is left out, NaN becomes the indicator at slot `absent[j]`, and an
     infinity takes the row out, with its column in `culprit`; `filled` and `sound` are what `look_over` found. The
@@ -158,6 +159,7 @@ def assemble(
             for column in range(absent.size):
                 if math.isnan(numbers[column, row]):
                     end = rows.enter(absent[column], first, end)
+                    gaps[i] += 1
                     missing = True
         for h in range(slots.shape[0]):
             if slots[h, i] != NOTHING:

@@ -37,3 +37,5 @@ class Chunk:
     """VW's tags, one a good row."""
     names: tuple[tuple[int, str], ...] = ()
     """Features met for the first time in this chunk and what they are called, as far as asked for."""
+    missing: Any = None
+    """How many values each good row lacks (empty cells, nulls, NaN); None if no row lacks any."""

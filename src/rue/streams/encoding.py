@@ -60,8 +60,9 @@ def encode(
     if why:
         y, weights = (None if column is None else column[good] for column in (y, weights))
     kept = lines[good] if why else lines
+    missing = (reader.gaps[good] if why else reader.gaps) if reader.gaps.any() else None
     found = [BadRow(0, int(lines[i]), *reason) for i, reason in why.items()]
-    return Chunk(Block(X, y, weights), kept, _placed([*bad, *found], kept), names=called)
+    return Chunk(Block(X, y, weights), kept, _placed([*bad, *found], kept), names=called, missing=missing)
 
 
 def shortened(text: str) -> str:
@@ -84,6 +85,8 @@ class _Reader:
         """The columns with slots of their own, as numbers of any kind."""
         self.missing = False
         """Whether a number is missing in a good row."""
+        self.gaps = np.zeros(count, dtype=np.int32)
+        """How many cells of each row are missing; of a row that is not good it may be less."""
         self.slots: list[Any] = []
         self.texts: list[tuple[str, Any]] = []
 
@@ -120,12 +123,19 @@ class _Reader:
 
         if pa.types.is_dictionary(column.type):
             nothing = _few_slots(self.columns, (name,), ("",))
-            known = np.concatenate((_slots(self.columns, name, _plain(column.dictionary)), nothing))
+            words = _plain(column.dictionary)
+            known = np.concatenate((_slots(self.columns, name, words), nothing))
+            empty = np.append(_empty(words), True)
             codes = column.indices
+            absent = codes.null_count > 0 or bool(empty[:-1].any())
             codes = codes.fill_null(len(known) - 1) if codes.null_count else codes
             self.slots.append(known[codes.to_numpy()])
+            if absent:
+                self.gaps += empty[codes.to_numpy()]
         else:
-            self.slots.append(_slots(self.columns, name, _plain(column)))
+            words = _plain(column)
+            self.slots.append(_slots(self.columns, name, words))
+            self.gaps += _empty(words)
         self.texts.append((name, column))
 
     def rows(self, good: Any, why: dict[int, tuple[str, str]]) -> Any:
@@ -145,11 +155,12 @@ class _Reader:
         whole = np.array([column.dtype == np.int64 for column in columns], dtype=np.bool_)
         # Once: to tell types takes as long as the work.
         look = look_over.resolve(addresses, whole, 0, 0, numbers, filled, sound)
-        put = assemble.resolve(numbers, filled, sound, 0, 0, absent, slots, good, culprit, out, 0)
+        gaps = self.gaps
+        put = assemble.resolve(numbers, filled, sound, 0, 0, absent, slots, good, culprit, gaps, out, 0)
         for begin in range(0, self.count, step):
             stop = min(begin + step, self.count)
             look(addresses, whole, begin, stop - begin, numbers, filled, sound)
-            count, missing = put(numbers, filled, sound, begin, stop, absent, slots, good, culprit, out, count)
+            count, missing = put(numbers, filled, sound, begin, stop, absent, slots, good, culprit, gaps, out, count)
             self.missing |= missing
         if count + len(why) < self.count:
             for i in np.flatnonzero(~good).tolist():
@@ -189,17 +200,29 @@ class _Reader:
 
 def _slots(columns: Columns, name: str, texts: Any) -> Any:
     """The slots of `name=text` for an Arrow array of texts."""
-    import pyarrow as pa
-
     out = np.empty(len(texts), dtype=np.uint32)
-    _, offsets, data = texts.buffers()
     if len(texts):
-        places = np.frombuffer(offsets, np.int64 if pa.types.is_large_string(texts.type) else np.int32)
-        places = places[texts.offset : texts.offset + len(texts) + 1]
+        data, places = texts.buffers()[2], _offsets(texts)
         content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
         base, mask = np.uint64(len(columns.own)), np.uint64((1 << columns.bits) - 1)
         hash_texts(np.frombuffer(f"{name}=".encode(), np.uint8), places, content, base, mask, out)
     return out
+
+
+def _offsets(texts: Any) -> Any:
+    """Where in its data each text of an Arrow array begins, and where the last one ends."""
+    import pyarrow as pa
+
+    places = np.frombuffer(texts.buffers()[1], np.int64 if pa.types.is_large_string(texts.type) else np.int32)
+    return places[texts.offset : texts.offset + len(texts) + 1]
+
+
+def _empty(texts: Any) -> Any:
+    """Which texts of an Arrow array are empty."""
+    if not len(texts):
+        return np.zeros(0, dtype=np.bool_)
+    places = _offsets(texts)
+    return places[1:] == places[:-1]
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,6 +11,7 @@ after it: `table.pieces(piece.end)`, in another process if need be.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import os
 from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ __all__ = ["FORMATS", "Batches", "Piece", "Position", "Table", "open_table"]
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
 VALUES = 1 << 21
 """Values in a batch at most, so that wide tables are read in fewer rows at a time."""
+MAGIC = b"ARROW1\0\0"
+"""How a file of Arrow IPC begins; a stream has no such mark."""
 ROWS = PIECE // 64
 """Rows in a batch at most; with the usual size of a piece, 65,536."""
 
@@ -125,18 +128,19 @@ class Batches:
         self.rows = max(1024, min(ROWS, VALUES // max(1, len(schema))))
 
     def pieces(self, start: Position | None = None) -> Iterator[Piece]:
-        import pyarrow as pa
-
         row = start.offset if start else 0
         try:
             for first, batch in self.read(row, self.rows):
+                batch.validate(full=True)  # or else damaged offsets lead outside of memory; 10 to 50 ns a row
                 skip = max(0, row - first)
                 while skip < batch.num_rows:
                     part = batch.slice(skip, self.rows)
                     row = first + skip + part.num_rows
                     yield Piece(part, Position(first + skip, first + skip), Position(row, row), batch)
                     skip += part.num_rows
-        except (pa.ArrowException, OSError) as error:
+        except DataError:
+            raise
+        except Exception as error:  # of a damaged file Arrow raises errors of many kinds
             raise DataError(f"reading failed after row {row}: {_words(error)}.") from error
 
     def tail(self, row: int, batch: Any = None) -> str:
@@ -151,34 +155,44 @@ class Batches:
         return "shorter"
 
     def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | bool = False) -> Chunk:
+        import pyarrow as pa
+
         lines = np.arange(piece.start.line + 1, piece.end.line + 1, dtype=np.int64)
-        return encode(columns, piece.data, lines, labels=labels, names=names)
+        try:
+            return encode(columns, piece.data, lines, labels=labels, names=names)
+        except (pa.ArrowException, UnicodeError) as error:
+            raise DataError(f"rows {lines[0]} to {lines[-1]} cannot be read: {_words(error)}.") from error
 
 
 def _parquet(source: Any) -> Batches:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(source)
-    except (pa.ArrowException, OSError) as error:
+        file = pq.ParquetFile(source, page_checksum_verification=True)
+        groups = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+        schema = file.schema_arrow
+        _require_footer(file.metadata, schema.names, groups)
+    except Exception as error:  # of a damaged file Arrow raises errors of many kinds
         raise DataError(f"{_name(source)} cannot be read as Parquet: {_words(error)}.") from error
 
     def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
         group, first = 0, 0
-        while group < file.num_row_groups and first + file.metadata.row_group(group).num_rows <= row:
-            first += file.metadata.row_group(group).num_rows
+        while group < len(groups) and first + groups[group] <= row:
+            first += groups[group]
             group += 1
-        for each in range(group, file.num_row_groups):  # or else Arrow would hold what it reads of all of them
+        for each in range(group, len(groups)):  # or else Arrow would hold what it reads of all of them
+            end = first + groups[each]
             for batch in file.iter_batches(rows, row_groups=[each]):
                 yield first, batch
                 first += batch.num_rows
+            if first != end:
+                raise DataError(f"the file is damaged: its footer promises {end:,} rows up to here, not {first:,}.")
 
     def tail(row: int) -> str:
         """Of the file up to the end of the row group that holds the row before."""
         last = first = 0
-        while last < file.num_row_groups and first < row:
-            first += file.metadata.row_group(last).num_rows
+        while last < len(groups) and first < row:
+            first += groups[last]
             last += 1
         if first < row:
             return "shorter"
@@ -189,39 +203,55 @@ def _parquet(source: Any) -> Batches:
             opened.seek(max(0, end - MIB))
             return digest(opened.read(min(MIB, end)))
 
-    return Batches(file.schema_arrow, read, None if hasattr(source, "read") else tail)
+    return Batches(schema, read, None if hasattr(source, "read") else tail)
+
+
+def _require_footer(metadata: Any, names: list[str], groups: list[int]) -> None:
+    """Refuse a footer that contradicts itself: it has no checksum, but it says some things twice."""
+    import pyarrow as pa
+
+    if sum(groups) != metadata.num_rows or min(groups, default=0) < 0:
+        raise DataError(f"its footer promises {metadata.num_rows:,} rows and lists {sum(groups):,}")
+    written = (metadata.metadata or {}).get(b"ARROW:schema")
+    if written is not None and pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written))).names != names:
+        raise DataError("its footer has two lists of columns, and they differ")
 
 
 def _ipc(source: Any) -> Batches:
+    """A file of Arrow is a stream between two marks, and a footer, which is only asked how many batches there are."""
     import pyarrow as pa
 
+    batches: int | None = None
     try:
         opened = source if hasattr(source, "read") else pa.memory_map(os.fspath(source))
         if not opened.seekable():
             return _once(pa.ipc.open_stream(_Forward(opened)))
-        whole = opened.read(6) == b"ARROW1"
+        start = len(MAGIC) if opened.read(len(MAGIC)) == MAGIC else 0
         opened.seek(0)
-        reader = pa.ipc.open_file(opened) if whole else pa.ipc.open_stream(opened)
-    except (pa.ArrowException, OSError) as error:
+        if start:
+            batches = pa.ipc.open_file(opened).num_record_batches
+        opened.seek(start)
+        schema = pa.ipc.open_stream(opened).schema
+        schema.names  # noqa: B018  # which must be text
+    except Exception as error:  # of a damaged file Arrow raises errors of many kinds
         raise DataError(f"{_name(source)} cannot be read as Arrow IPC: {_words(error)}.") from error
-    if not whole:
-
-        def again(row: int, rows: int) -> Iterator[tuple[int, Any]]:
-            opened.seek(0)
-            return _numbered(pa.ipc.open_stream(opened))
-
-        return Batches(reader.schema, again)
 
     def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
-        return _numbered(reader.get_batch(place) for place in range(reader.num_record_batches))
+        opened.seek(start)
+        found = 0
+        for item in _numbered(pa.ipc.open_stream(opened)):
+            found += 1
+            yield item
+        if batches is not None and found != batches:
+            raise DataError(f"the file is damaged: its footer promises {batches:,} batches of rows, not {found:,}.")
 
-    return Batches(reader.schema, read)
+    return Batches(schema, read)
 
 
 class _Forward:
     """A file that can only be read on, as Arrow wants it: as many bytes as asked for, unless it ends.
 
-    A file of Arrow is a stream between two marks, so without the first it can be read as one.
+    Without its first mark, a file of Arrow can be read as a stream.
     """
 
     closed = False

@@ -24,6 +24,7 @@ from rue.learners import Learner
 from rue.learners.mixture import Pooled
 from rue.learning import Kept
 from rue.model_file import history_entry, load_model
+from rue.model_schema import POSITION, require
 from rue.outputs import require_apart, require_not_read, require_writable
 from rue.passes import Pass
 from rue.report import page, report, write_report
@@ -228,7 +229,8 @@ def _resumed(
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     going = Pass(found.learner, bad=bad)
     going.go_on(found.learner, found.evidence, found.labels, found.course)
-    going.skipped, going.refused = int(found.counts.get("skipped", 0)), int(found.counts.get("refused", 0))
+    for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
+        setattr(going, name, int(found.counts.get(name, 0)))
     if "baselines" in found.counts:
         going.baselines = Baselines(
             np.array(found.counts["baselines"], dtype=np.float64),
@@ -238,6 +240,10 @@ def _resumed(
         )
     stream = Data.like(found.features, tuple(paths), told, separator, found.names)
     if found.position is not None:
+        try:
+            require(found.position, POSITION, "position", needed=POSITION)
+        except DataError as error:
+            raise DataError(f"{path} is damaged: {error}.") from None
         _require_same(path, found.position, stream)
     return going, stream, found.position, list(found.history)
 
