@@ -171,14 +171,22 @@ def audit(
     if not run.examples:
         raise DataError("audit: the run learnt no example.")
     certificate = run.certificate(radius, domain, units)
+    if run.learner.numbering is not None and not certificate.domain.keeps_zeros:
+        raise SettingsError(
+            f"audit: against {certificate.domain!r} each of the {run.learner.d:,} features counts, also those that never "
+            "occur: give a radius, or number features from 0 on."
+        )
     stream = Stored(run, X, y)
+    if before is not None and run.learner.numbering is not None:
+        fresh = Learner(run.learner.algorithm, intercept=run.learner.intercept, d=stream.X.shape[1])
+        before = fresh if before.t == 0 else None
     remarks: list[str] = []
     checks: list[Check] = []
     traced = _replayed(before, run, stream, remarks, checks)
     risks = _risks(run, traced, stream, delta, remarks)
     K, lambda_ = certificate.domain, run.evidence.lambda_
     if certificate.units == "largest":
-        stream.divide(run.evidence.divisors("largest", run.learner.scales, run.learner.coordinates))
+        stream.divide(_divisors(run, "largest"))
     comparator = stream.best(K, lambda_, tolerance)
     least = max(comparator.at_least, certificate.comparator_loss_at_least)
     interval = (min(least, comparator.value), comparator.value)
@@ -209,6 +217,23 @@ def audit(
         traced,
         stream,
     )
+
+
+def _in_columns(run: Run, array: Any) -> Any:
+    """Numbers for the places of a learner's arrays as numbers for the coordinates of the stored stream."""
+    coordinates = run.learner.coordinates_of_places()
+    if coordinates is None:
+        return array
+    used = np.flatnonzero(coordinates >= 0)
+    whole = np.zeros(coordinates.size)
+    whole[: array.size] = array[: coordinates.size]
+    return whole[used[np.argsort(coordinates[used])]]
+
+
+def _divisors(run: Run, units: str) -> Any:
+    """What the coordinates of the stored stream are divided by."""
+    by = run.evidence.divisors(units, run.learner.scales_in_places(), run.learner.places)
+    return _in_columns(run, by)
 
 
 def _before(run: Run) -> Learner | None:
@@ -246,7 +271,7 @@ def _accounts(run: Run, certificate: Certificate, traced: Trace | None, stream: 
     total, A = math.fsum(stream.weights * stream.losses), math.fsum(g * stream.predictions)
     wrong = int(np.count_nonzero(stream.y * stream.predictions <= 0.0))
     counted = abs(sums[accounts.EXAMPLES] - stream.y.size) + abs(sums[accounts.MISTAKES] - wrong)
-    own = run.ledger.S / run.evidence.divisors(certificate.units, run.learner.scales, S.size)
+    own = _in_columns(run, run.ledger.S) / _divisors(run, certificate.units)
     K = certificate.domain
     U = reach(K, np.zeros(S.size)) if K.bounded else 1.0
     away = U * norm(own - S)
@@ -271,7 +296,7 @@ def _soundness(
     value = stream.total_of(u, lambda_)
     lowest = value
     if K.exact_projection:  # elsewhere a projection may end outside
-        point = run.learner.point * run.evidence.divisors(certificate.units, run.learner.scales, u.size)
+        point = _in_columns(run, run.learner.point_in_places()) * _divisors(run, certificate.units)
         lowest = min([value, *(stream.total_of(K.project(v), lambda_) for v in (point, np.zeros(u.size)))])
     distance = norm(u - K.project(u))
     size = 1e-9 * (1.0 + norm(u))

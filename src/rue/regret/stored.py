@@ -38,13 +38,17 @@ class Stored:
 
     def __init__(self, run: _Run, X: Any, y: Any) -> None:
         self.loss, self.intercept, width = run.learner.loss, run.learner.intercept, run.learner.d
+        features = None
+        if run.learner.numbering is not None:  # the others would be columns of zeros
+            features = np.sort(run.learner.numbering.features())
+            features = features[features >= 0]
         counts = np.isfinite(run.predictions) & (True if run.weights is None else run.weights > 0.0)
         matrices, before = [], 0
         for block in blocks(X, y):
             part = slice(before, before + len(block))
             before += len(block)
             _require_same(run, block, part)
-            matrices.append(_matrix(block, width)[np.flatnonzero(counts[part])])
+            matrices.append(_matrix(block, width, features)[np.flatnonzero(counts[part])])
         if before != run.predictions.size:
             raise DataError(
                 f"audit: the run saw {run.predictions.size:,} examples, but here are {before:,}: give the stream it "
@@ -112,8 +116,8 @@ def _require_same(run: _Run, block: Block, part: slice) -> None:
             raise DataError(f"audit: the {name} are not those of the run: give the stream it was made on.")
 
 
-def _matrix(block: Block, width: int) -> Any:
-    """A block's features, as many as the learner has."""
+def _matrix(block: Block, width: int, features: Any) -> Any:
+    """A block's features, as many as the learner has; with `features` a column for each of these alone."""
     from scipy import sparse
 
     rows: Any = block.rows(False)
@@ -123,6 +127,9 @@ def _matrix(block: Block, width: int) -> Any:
         return rows.values.reshape(len(block), width)
     if block.width > width:
         raise DataError(f"audit: the run had {width} features, but here are {block.width}.")
+    if features is not None:
+        places = np.searchsorted(features, rows.indices)
+        return sparse.csr_matrix((rows.values, places, rows.indptr), shape=(len(block), features.size))
     places = rows.indices.view(np.int32) if width < 2**31 else rows.indices.astype(np.int64)
     return sparse.csr_matrix((rows.values, places, rows.indptr), shape=(len(block), width))
 
