@@ -16,6 +16,7 @@ from rue.learning import Kept
 from rue.passes import Pass
 from rue.report import page, report, write_report
 from rue.streams import Block
+from rue.streams.cutting import MAX_LINE
 
 __all__ = ["audit"]
 
@@ -38,6 +39,7 @@ def audit(
     drop: o.Drop = "",
     category: o.Category = "",
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     bad: o.Bad = "stop",
     report_path: o.ReportPath = None,
     quiet: o.Quiet = False,
@@ -52,7 +54,7 @@ def audit(
     made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
     task = decided if decided != "auto" else task
     going = Pass(made, task=task, bad=bad, intercept=not no_intercept, budget=budget)
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
     blocks: list[Block] = []
     kept = Kept()
 

@@ -20,6 +20,7 @@ from rue.regret.certificate import require_domain
 from rue.regret.evidence import open_evidence
 from rue.report import certificate_report, write_report
 from rue.streams import Block, Labels
+from rue.streams.cutting import MAX_LINE
 
 __all__ = ["certify"]
 
@@ -42,6 +43,7 @@ def certify(
     drop: o.Drop = "",
     category: o.Category = "",
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     bad: o.Bad = "stop",
     report_path: o.ReportPath = None,
     quiet: o.Quiet = False,
@@ -59,14 +61,14 @@ def certify(
     require_loss(made, "certify")
     K = Ball(radius) if radius is not None else require_domain(make("domain", domain))
     p = _scores(predictions, reading)
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
     evidence = open_evidence(made, units=units, witnesses=radii)
     labels, before, left_out, skipped = None, 0, 0, 0
     for read in stream.reads():
         chunk = read.chunk
-        if chunk.bad and bad == "stop":
-            raise read.error(chunk.bad[0])
+        if chunk.first_bad and bad == "stop":
+            raise read.error(chunk.first_bad)
         skipped += len(chunk.bad)
         block = chunk.block
         if not len(block):

@@ -17,6 +17,7 @@ from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
 from rue.model_file import Model, load_model
 from rue.regret.evidence import open_evidence
 from rue.streams import Block
+from rue.streams.cutting import MAX_LINE
 from rue.streams.data import Data
 from rue.streams.labels import plain
 
@@ -33,6 +34,7 @@ def predict(
     reading: Annotated[str, typer.Option("--as", help="score, probability or label.")] = "score",
     told: o.Format = None,
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     bad: o.Bad = "stop",
 ) -> int:
     """Predict with a model that stands still; where the data have labels, say its loss and error too.
@@ -45,7 +47,7 @@ def predict(
     found = load_model(model)
     learner = found.learner
     average = bool(learner.algorithm.averaging)
-    stream = Data.like(found.features, tuple(data), told, separator)
+    stream = Data.like(found.features, tuple(data), told, separator, max_line=max_line)
     book = open_evidence(learner.loss)
     table = learner.loss.task == "multiclass" and reading != "label"
     columns = _heads(found) if table else "prediction"
@@ -53,8 +55,8 @@ def predict(
     skipped, before = 0, f"{columns}\n"
     for read in stream.reads(labelled=False):
         chunk = read.chunk
-        if chunk.bad and bad == "stop":
-            raise read.error(chunk.bad[0])
+        if chunk.first_bad and bad == "stop":
+            raise read.error(chunk.first_bad)
         skipped += len(chunk.bad)
         if not len(chunk.block):
             continue

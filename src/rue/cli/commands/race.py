@@ -18,6 +18,7 @@ from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
 from rue.race import Racing
 from rue.report import write_report
+from rue.streams.cutting import MAX_LINE
 from rue.streams.data import Data
 from rue.streams.files import Read
 
@@ -52,6 +53,7 @@ def race(
     drop: o.Drop = "",
     category: o.Category = "",
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     bad: o.Bad = "stop",
     report_path: o.ReportPath = None,
     plot: Annotated[
@@ -71,7 +73,7 @@ def race(
     require_writable(report_path, plot)
     named = None if learners is None else [one.strip() for one in _split(learners) if one.strip()]
     racing = Racing(named, loss=loss, task=task, radius=radius, bad=bad, intercept=not no_intercept, budget=budget)
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
     stop = threading.Event()
     try:
         with Interruptible(stop) as asked:
@@ -106,8 +108,9 @@ def _split(text: str) -> list[str]:
 def _run(racing: Racing, stream: Data, stop: threading.Event, progress: _Progress) -> None:
     for read in stream.reads(stop):
         chunk = read.chunk
-        if chunk.bad and racing.bad == "stop":
-            raise DataError(f"{read.name}, line {chunk.bad[0].line}: {chunk.bad[0].why} (--bad skip passes over it).")
+        wrong = chunk.first_bad
+        if wrong and racing.bad == "stop":
+            raise DataError(f"{read.name}, line {wrong.line}: {wrong.why} (--bad skip passes over it).")
         racing.skipped += len(chunk.bad)
         if len(chunk.block):
             _learn(racing, read, stop, progress)
