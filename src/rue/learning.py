@@ -256,7 +256,7 @@ def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
     """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
     average, parts = bool(learner.algorithm.averaging), []
     for piece in read_like(features, X).reads(labelled=False):
-        if piece.chunk.bad:
-            raise piece.error(piece.chunk.bad[0])
+        if piece.chunk.first_bad:
+            raise piece.error(piece.chunk.first_bad)
         parts.append(learner.predict_many(piece.chunk.block, average=average))
     return np.concatenate(parts) if parts else np.empty(0)

@@ -237,7 +237,7 @@ class Pass:
         `stopped` then counts the row in the block, and `stopped_by` says which line it is.
         """
         chunk = read.chunk
-        bad = chunk.bad[0] if chunk.bad and self.bad == "stop" else None
+        bad = chunk.first_bad if self.bad == "stop" else None
         block = chunk.block if bad is None else chunk.block.first(bad.place)
         out = self.learn(block) if len(block) else np.empty(0)
         if chunk.missing is not None:

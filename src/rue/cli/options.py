@@ -23,6 +23,7 @@ __all__ = [
     "Format",
     "LearnerSpec",
     "LossSpec",
+    "MaxLine",
     "NoIntercept",
     "Quiet",
     "Radius",
@@ -63,6 +64,12 @@ Separator = Annotated[
     typer.Option(help="What separates the columns of a CSV; seen by itself if not given.", rich_help_panel=_DATA),
 ]
 Bits = Annotated[int, typer.Option(min=1, max=31, help="Words are hashed into 2^bits slots.", rich_help_panel=_DATA)]
+MaxLine = Annotated[
+    int,
+    typer.Option(
+        "--max-line", metavar="MIB", min=1, max=1024, help="A longer line of text is unusable.", rich_help_panel=_DATA
+    ),
+]
 Bad = Annotated[str, typer.Option(help="An unusable example: stop there, or skip and count it.", rich_help_panel=_DATA)]
 LearnerSpec = Annotated[
     str | None,
@@ -137,6 +144,7 @@ def open_data(
     category: str,
     separator: str | None,
     bits: int,
+    max_line: int,
 ) -> Data:
     """The stream that options describe."""
     return Data(
@@ -148,4 +156,5 @@ def open_data(
         category=tuple(filter(None, category.split(","))),
         separator=separator,
         bits=bits,
+        max_line=max_line,
     )

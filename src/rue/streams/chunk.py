@@ -39,3 +39,10 @@ class Chunk:
     """Features met for the first time in this chunk and what they are called, as far as asked for."""
     missing: Any = None
     """How many values each good row lacks (empty cells, nulls, NaN); None if no row lacks any."""
+    unfinished: BadRow | None = None
+    """A line that has passed the limit before its end has come: the same row is in `bad` of a later chunk."""
+
+    @property
+    def first_bad(self) -> BadRow | None:
+        """The row at which to stop, if bad rows stop the reading."""
+        return self.bad[0] if self.bad else self.unfinished

@@ -136,12 +136,13 @@ class Csr(NamedTuple):
         room, longest = np.uint64(self.indices.size), lo + np.uint64(self.spare.size)
         return room if room < longest else longest
 
-    def grown(self) -> Csr:
-        """The same with more room."""
-        used, room, longest = int(self.state[FEATURES]), 2 * self.indices.size, 4 * self.spare.size
-        indices, values = np.empty(room, dtype=np.uint32), np.empty(room)
+    def grown(self, features: int, longest: int) -> Csr:
+        """The same with room for so many features more, and for so many in a row."""
+        used = int(self.state[FEATURES])
+        indices, values = np.empty(used + features, dtype=np.uint32), np.empty(used + features)
         indices[:used], values[:used] = self.indices[:used], self.values[:used]
-        return self._replace(indices=indices, values=values, **_scratch(longest))
+        scratch = _scratch(longest) if longest > self.spare.size else {}
+        return self._replace(indices=indices, values=values, **scratch)
 
     def matrix(self, width: int) -> Any:
         """The rows so far."""

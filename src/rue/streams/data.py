@@ -12,18 +12,17 @@ from typing import Any
 
 from rue.errors import DataError, SettingsError
 from rue.streams.base import Block
+from rue.streams.chunk import BadRow, Chunk
+from rue.streams.cutting import MAX_LINE, MIB, Recent, digest, too_long
 from rue.streams.files import (
-    MIB,
     Job,
     Onward,
     Piece,
     Place,
     Read,
-    Recent,
     Source,
     Spot,
     Until,
-    digest,
     format_of,
     open_bytes,
     read_ahead,
@@ -37,6 +36,8 @@ __all__ = ["Data"]
 
 _BYTES = ("svmlight", "vw", "csv", "jsonl")
 """The formats in which a place is a number of bytes."""
+LARGEST_LINE = 1024
+"""MiB in a line at most, whatever is asked for: pyarrow counts the bytes of a text in 32 bits."""
 
 
 @dataclasses.dataclass
@@ -53,6 +54,8 @@ class Data:
     category: tuple[str | int, ...] = ()
     separator: str | None = None
     bits: int = 20
+    max_line: int = MAX_LINE
+    """MiB that a line of text may have: a longer one is a bad row."""
     columns: Any = None
     """How the columns of a table become features, settled by the first file or by a model."""
     names: Names = dataclasses.field(default_factory=Names)
@@ -71,11 +74,15 @@ class Data:
             raise SettingsError("name the data: one file or several, or - for a pipe.")
         if len(self.paths) > 1 and any(isinstance(path, str) and path == "-" for path in self.paths):
             raise SettingsError("a pipe (-) cannot be one of several files.")
+        if not 1 <= self.max_line <= LARGEST_LINE:
+            raise SettingsError(f"max_line must lie between 1 and {LARGEST_LINE} MiB, not {self.max_line}.")
         self.paths = _unfolded(self.paths, self.told)
         self.sources = [format_of(path, self.told) for path in self.paths]
         self._found: tuple[Place, bytes] | None = None
         self._heads: dict[tuple[int, int], str] = {}
         self._tables: dict[int, Any] = {}
+        self._opened: set[int] = set()
+        """Which of the sources are pipes that have been opened."""
         self.doubts: list[str] = []
         """What looks as if it was meant otherwise than it is taken."""
         formats = {source.format for source in self.sources}
@@ -106,6 +113,7 @@ class Data:
         told: str | None = None,
         separator: str | None = None,
         names: dict[int, str] | None = None,
+        max_line: int = MAX_LINE,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
         paths = _unfolded(paths, told)
@@ -123,6 +131,7 @@ class Data:
             told,
             separator=separator,
             bits=int(features.get("bits", 20)),
+            max_line=max_line,
             columns=columns,
             names=Names((names or {}).items()),
         )
@@ -180,14 +189,18 @@ class Data:
     def __iter__(self) -> Iterator[Block]:
         """The examples alone; a bad row stops."""
         for read in self.reads():
-            if read.chunk.bad:
-                raise read.error(read.chunk.bad[0])
+            if read.chunk.first_bad:
+                raise read.error(read.chunk.first_bad)
             yield read.chunk.block
 
     def _jobs(self, after: Place, labelled: bool, stop: Until) -> Iterator[Job]:
         for i, source in enumerate(self.sources[after.file :], after.file):
             place = after if i == after.file else Place(i)
-            if not source.piped and self.format != "table":
+            if source.piped:
+                if i in self._opened:
+                    raise DataError(f"{source.name}: a pipe can be read only once: give a file for more passes.")
+                self._opened.add(i)
+            elif self.format != "table":
                 open_bytes(source).close()
             yield from (
                 self._of_table(source, place, labelled, stop) if self.tabular else self._of_text(source, place, stop)
@@ -195,10 +208,18 @@ class Data:
 
     def _of_text(self, source: Source, place: Place, stop: Until) -> Iterator[Job]:
         parser = self._parser()
-        for piece in self._named(source, text_pieces(source, place.offset, place.line, stop)):
-            asked = (self._wanted() or None,) if self.format == "vw" else ()
-            job = partial(parser.parse, piece.data, piece.first_line, *asked)
+        for piece in self._named(source, text_pieces(source, place.offset, place.line, stop, self.max_line)):
+            if piece.long is not None:
+                job = partial(self._of_long_line, parser, piece.first_line, piece.long.finished)
+            else:
+                asked = (self._wanted() or None,) if self.format == "vw" else ()
+                job = partial(parser.parse, piece.data, piece.first_line, *asked)
             yield job, source.name, _spot(place.file, piece), partial(_before, place.file, piece)
+
+    def _of_long_line(self, parser: Any, line: int, finished: bool) -> Chunk:
+        chunk: Chunk = parser.parse(b"", line)
+        bad = BadRow(0, line, "", too_long(self.max_line))
+        return dataclasses.replace(chunk, bad=(bad,) * finished, unfinished=None if finished else bad)
 
     def _wanted(self) -> Names | bool:
         """What names a piece is asked for: those not here yet, if there is room for more."""
@@ -220,7 +241,7 @@ class Data:
         file = source.path
         if source.piped or source.packed or self.format in _BYTES:
             file = open_bytes(source)
-            if not source.piped:
+            if source.path != "-":
                 opened.callback(file.close)
             if source.piped or self.format == "ipc":
                 file = Onward(file, source.piped)
@@ -228,7 +249,7 @@ class Data:
             if id(source) not in self._tables:
                 self._tables[id(source)] = open_table(file)
             return self._tables[id(source)]
-        return open_table(file, named, separator=self.separator)
+        return open_table(file, named, separator=self.separator, max_line=self.max_line)
 
     def _of_table(self, source: Source, place: Place, labelled: bool, stop: Until) -> Iterator[Job]:
         with contextlib.ExitStack() as opened:
@@ -266,7 +287,7 @@ class Data:
         self.columns.require(table.schema.names, labelled)
         name = "" if self.format == "table" else source.name
         start = Position(place.offset, place.line) if place.offset else None
-        recent = Recent(self._last(place) if start else b"")
+        recent = Recent(self._last(place)) if start or self.format not in _BYTES else table.before.copy()
         for piece in table.pieces(start):
             if stop.is_set():
                 return
@@ -275,11 +296,10 @@ class Data:
                 after = Spot(_place(place.file, piece.end), partial(table.tail, piece.end.offset, piece.whole))
                 yield job, name, after, partial(self._before_row, place.file)
                 continue
-            if not recent.size:
-                recent.add(table.head[: piece.start.offset])
-            after = Spot(_place(place.file, piece.end), recent.followed_by(piece.data))
+            data = piece.data if piece.long is None else piece.long.last
+            after = Spot(_place(place.file, piece.end), recent.followed_by(data))
             yield job, name, after, partial(_before_text, place.file, piece, recent.copy())
-            recent.add(piece.data)
+            recent.add(data)
 
     def describe(self) -> dict[str, Any]:
         """What a model must know of it to read other data in the same way."""

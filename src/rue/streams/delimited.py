@@ -18,10 +18,11 @@ import numpy as np
 from rue._jit import parser
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
+from rue.streams.cutting import MAX_LINE, LongLine, too_long
 from rue.streams.doubts import doubts
 from rue.streams.encoding import shortened
 from rue.streams.files import require_unpacked
-from rue.streams.scanning import Text, Unreadable
+from rue.streams.scanning import ALIKE, HEAD, RecordCutter, Text, Unreadable, without
 from rue.streams.tables import Position
 
 __all__ = ["SEPARATORS", "Delimited"]
@@ -46,48 +47,83 @@ class Delimited(Text):
 
     quoting = True
 
-    def __init__(self, file: Any, separator: str | None, block: int) -> None:
-        super().__init__(file, block)
-        while self.fill() and not self._enough():
-            pass
+    def __init__(self, file: Any, separator: str | None, block: int, max_line: int = MAX_LINE) -> None:
+        super().__init__(file, block, max_line)
+        self.gather(self._enough)
         _require_text(self.head)
+        if self._ahead and isinstance(self._ahead[0], LongLine):
+            raise DataError(f"line {self.begin.line + 1}, the first, names the columns: {too_long(self.max_line)}.")
         if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
             raise DataError(f"the separator must be a single character such as ',' or ';', not {separator!r}.")
-        mark = len(_MARK) if self.head.startswith(_MARK) else 0
-        text = self.head[mark : mark + SNIFFED].decode("utf-8", "replace")
-        self.separator = separator or _sniff(text, not self.ended or len(self.head) > SNIFFED)
-        rows = [row for row in itertools.islice(_rows(text, self.separator), 50) if row][:2]
+        sniffed = max(SNIFFED, self._first_two())
+        text = self.head[:sniffed].decode("utf-8", "replace")
+        self.separator = separator or _sniff(text, len(self.head) > sniffed == SNIFFED)
+        rows = [row for row in _rows(text, self.separator, 50) if row][:2]
         if not rows:
             raise DataError("the file is empty.")
-        self.begin = Position(mark, 0)
         if _is_header(rows):
             self.names = [name.strip() or str(place) for place, name in enumerate(rows[0], 1)]
-            self.begin = self._after_first(mark)
+            self._pass_header()
         else:
             self.names = [str(place) for place in range(1, len(rows[0]) + 1)]
-        for place, name in enumerate(self.names):
-            if name in self.names[:place]:
+        seen: set[str] = set()
+        for name in self.names:
+            if name in seen:
                 raise DataError(f"two columns are called {name!r} in the first line: rename one.")
-        self.schema = self._schema(self.head[self.begin.offset :])
+            seen.add(name)
+        self.schema: Any = None
+        records = RecordCutter(self.separator, max_line, self.alike)
+        self.sample = without(*records.feed(self.head[self.begin.offset - self._start :], self.ended))
+        """The first records, by which the types of the columns are told."""
+        self.schema = self._schema(self.sample)
 
     def _enough(self) -> bool:
         """Whether a header and a record have arrived."""
         count, _, complete, _ = self.scanned(self.head, 0)[0]
-        return bool(count > 2 or (count == 2 and complete == len(self.head)))
+        if count > 2 or (count == 2 and complete == len(self.head)):
+            return True
+        return len(self.head) > 4 * HEAD and self.head.count(b"\n") > 2  # a quote that is not closed
 
-    def _after_first(self, mark: int) -> Position:
-        """The place after the first record that is not empty."""
-        (count, lines, _, _), starts, at = self.scanned(self.head[mark:], 2)
-        return Position(mark + int(starts[1]), int(at[1])) if count > 1 else Position(len(self.head), lines)
+    def _first_two(self) -> int:
+        """The length of the first two records, as far as that shows before the separator is known."""
+        (count, _, _, _), starts, _ = self.scanned(self.head, 3)
+        return int(starts[2]) if count > 2 else len(self.head)
+
+    def _pass_header(self) -> None:
+        """Let the records begin after the first one that is not empty."""
+        (count, lines, _, _), starts, at = self.scanned(self.head, 2)
+        size, lines = (int(starts[1]), int(at[1])) if count > 1 else (len(self.head), lines)
+        self.before.add(self.head[:size])
+        self.begin = Position(self.begin.offset + size, self.begin.line + lines)
+
+    def alike(self, lines: list[bytes]) -> int:
+        """How many lines have as many fields as the header, with values of the columns' types."""
+        separator, fields = self.separator.encode(), len(self.names)
+        fitting = [line for line in lines if line.count(separator) == fields - 1 or b'"' in line]
+        if len(fitting) < ALIKE:
+            return len(fitting)
+        import pyarrow as pa
+
+        types = {field.name: field.type for field in self.schema or () if not pa.types.is_null(field.type)}
+        types = {name: pa.float64() if pa.types.is_int64(kind) else kind for name, kind in types.items()}
+        if fields == 1 and all(map(pa.types.is_string, types.values())):
+            return 0  # any line would do
+        return sum(self._reads(line, types) for line in fitting)
+
+    def _reads(self, line: bytes, types: Any) -> bool:
+        try:
+            table, misshapen = self._read(line + b"\n", types, self.names)
+        except Unreadable:
+            return False
+        return table.num_rows == 1 and not misshapen
 
     def _schema(self, data: bytes) -> Any:
         """The types that the first records suggest and all of them fit."""
         import pyarrow as pa
 
-        data = data[: self.cut(data, self.ended)]
         if not _is_text(data):
             data = data.decode("utf-8", "replace").encode()
-        if not data:
+        if not data.strip(self.blank):
             return pa.schema([(name, pa.null()) for name in self.names])
         try:
             found = self._read(data, None, self.names)[0].schema
@@ -108,9 +144,9 @@ class Delimited(Text):
         words = [name for name in self.names if pa.types.is_string(self.schema.field(name).type)]
         if not words:
             return []
-        data = self.head[self.begin.offset :]
-        text = data[: self.cut(data[:SNIFFED], False)].decode("utf-8", "replace")
-        rows = [row for row in itertools.islice(_rows(text, self.separator), 1000) if len(row) == len(self.names)]
+        lines = self.sample[: self.sample.rfind(b"\n", 0, SNIFFED) + 1 or len(self.sample)]
+        text = RecordCutter(self.separator, self.max_line, self.alike).feed(lines)[0].decode("utf-8", "replace")
+        rows = [row for row in _rows(text, self.separator, 1000) if len(row) == len(self.names)]
         places = {name: self.names.index(name) for name in words}
         some = {name: [row[place] for row in rows if row[place] not in MISSING] for name, place in places.items()}
         return list(doubts(some, self._stray))
@@ -119,9 +155,8 @@ class Delimited(Text):
         """Why a column cannot be read as numbers."""
         import pyarrow as pa
 
-        data = self.head[self.begin.offset :]
         try:
-            self._read(data[: self.cut(data, self.ended)], {name: pa.float64()}, [name])
+            self._read(self.sample, {name: pa.float64()}, [name])
         except Unreadable as error:
             return error.why
         return ""
@@ -270,20 +305,24 @@ def _require_text(head: bytes) -> None:
         raise DataError("the lines end in a carriage return alone: convert them to end in a line feed.")
 
 
-def _rows(text: str, separator: str) -> Any:
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    while True:
-        try:
-            yield next(rows)
-        except (StopIteration, csv.Error):
-            return
+def _rows(text: str, separator: str, most: int) -> list[list[str]]:
+    """The first rows of a text."""
+    found: list[list[str]] = []
+    before = csv.field_size_limit(max(len(text), 131_072))  # of the module, not of the reader
+    try:
+        found.extend(itertools.islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), most))
+    except csv.Error:
+        pass
+    finally:
+        csv.field_size_limit(before)
+    return found
 
 
 def _sniff(text: str, unfinished: bool) -> str:
     """The first separator that cuts the first lines into equally many fields; else the one that cuts most."""
     cuts = {}
     for separator in SEPARATORS:
-        rows = [row for row in itertools.islice(_rows(text, separator), 21) if row]
+        rows = [row for row in _rows(text, separator, 21) if row]
         rows = rows[:-1] if unfinished and 1 < len(rows) < 21 else rows
         counts = [len(row) for row in rows]
         if counts and min(counts) == max(counts) > 1:

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import bz2
-import collections
 import dataclasses
-import gzip
-import hashlib
-import lzma
+import functools
 import os
 import queue
+import re
 import select
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from rue._beside import helpers
 from rue.errors import BadExample, DataError
 from rue.streams.chunk import BadRow, Chunk
+from rue.streams.cutting import MAX_LINE, MIB, LineCutter, LongLine, Recent
 from rue.streams.lines import count_lines
+from rue.streams.unpacking import PACKED, Unpacked
 
 __all__ = [
     "FORMATS",
-    "MIB",
     "PIECE",
     "Job",
     "Onward",
     "Piece",
     "Place",
     "Read",
-    "Recent",
     "Source",
     "Spot",
     "Until",
-    "digest",
+    "failure",
     "format_of",
     "open_bytes",
     "read_ahead",
@@ -54,15 +51,12 @@ FORMATS = {
     "parquet": (".parquet", ".pq"),
     "ipc": (".arrow", ".ipc", ".feather"),
 }
-PACKED = (".gz", ".bz2", ".xz", ".zst")
-
 _MARKS = {b"\x1f\x8b\x08": "gz", b"BZh91AY&SY": "bz2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
 PIECE = int(os.environ.get("RUE_PIECE", 2**22))
 """Bytes parsed at a time; tests make it small."""
 PATIENCE = 0.2
 """Seconds after which what has arrived through a pipe is passed on, however little."""
-MIB = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,15 +104,22 @@ class Source:
     format: str
     packed: str = ""
 
-    @property
+    @functools.cached_property
     def piped(self) -> bool:
-        return isinstance(self.path, str) and self.path == "-"
+        """Whether it is a pipe, which can be read once and not seeked: `-`, a FIFO, a socket, a terminal."""
+        if not isinstance(self.path, str) or self.path == "-":
+            return isinstance(self.path, str)
+        try:
+            mode = os.stat(self.path).st_mode
+        except (OSError, ValueError):
+            return False
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode))
 
     @property
     def name(self) -> str:
         if self.format == "table":
             return "the table"
-        return "standard input" if self.piped else str(self.path)
+        return "standard input" if self.path == "-" else str(self.path)
 
 
 def format_of(path: Any, told: str | None = None) -> Source:
@@ -150,26 +151,29 @@ def tells_format(path: str) -> bool:
 
 
 def open_bytes(source: Source) -> IO[bytes]:
-    """The file's bytes, uncompressed."""
-    if source.piped:
+    """The file's bytes, uncompressed; a pipe can be opened once."""
+    if source.path == "-":
+        if sys.stdin is None:
+            raise DataError("standard input is closed: give the data as a file or through a pipe.")
         return sys.stdin.buffer
-    path = Path(source.path)
     try:
-        if source.packed == ".gz":
-            return gzip.open(path, "rb")  # type: ignore[return-value]
-        if source.packed == ".bz2":
-            return bz2.open(path, "rb")
-        if source.packed == ".xz":
-            return lzma.open(path, "rb")
-        if source.packed == ".zst":
-            import pyarrow
-
-            return pyarrow.CompressedInputStream(pyarrow.OSFile(str(path), "rb"), "zstd")  # type: ignore[no-any-return]
-        return open(path, "rb")
+        raw: Any = _open_descriptor(source.path) if source.piped else None
+        if raw is None:
+            raw = open(source.path, "rb", buffering=0 if source.piped or source.packed else -1)  # noqa: SIM115
+        return Unpacked(raw, source.packed) if source.packed else raw  # type: ignore[return-value]
     except FileNotFoundError:
         raise DataError(f"there is no file {source.path}.") from None
-    except OSError as error:
-        raise DataError(f"{source.path} cannot be opened: {error.strerror or error}.") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"{source.path} cannot be opened: {why}.") from None
+
+
+def _open_descriptor(path: str) -> IO[bytes] | None:
+    """A socket that the process was given, as /dev/fd/N: it cannot be opened by its name, as a pipe can."""
+    found = re.fullmatch(r"/(?:dev|proc/self)/fd/([0-9]{1,9})", path)
+    if found is None or not stat.S_ISSOCK(os.stat(path).st_mode):
+        return None
+    return os.fdopen(os.dup(int(found[1])), "rb", buffering=0)
 
 
 def require_unpacked(data: bytes) -> None:
@@ -181,9 +185,13 @@ def require_unpacked(data: bytes) -> None:
             )
 
 
-def digest(data: bytes) -> str:
-    """A few characters that tell whether bytes are the same."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+def failure(line: int, offset: int, error: object) -> DataError:
+    """What to say where reading breaks off, of all that comes before which has been passed on."""
+    why = str(error).rstrip(".") or type(error).__name__
+    return DataError(
+        f"reading stops after line {line:,}, byte {offset:,} of the text: {why}; what follows, an unfinished line "
+        "included, is not used."
+    )
 
 
 # Text in pieces of whole lines.
@@ -191,103 +199,76 @@ def digest(data: bytes) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """Whole lines of a file."""
+    """Whole lines of a file, or one line above the limit."""
 
     data: bytes
     first_line: int
+    start: int
     end: int
     end_line: int
-    before: tuple[bytes, ...]
-    """The pieces before it, as far as the last MiB reaches."""
+    before: Recent
+    """The text before it, as far as the last MiB reaches."""
+    long: LongLine | None = None
+    """The line above the limit, of which `data` has nothing; a piece that is not finished ends where it starts."""
 
     def tail(self) -> str:
-        return digest(b"".join([*self.before, self.data])[-MIB:])
+        return self.before.followed_by(self.data if self.long is None else self.long.last)()
 
     def before_line(self, line: int) -> Piece:
         """The lines before one of its lines."""
         cut = 0
         for _ in range(line - self.first_line):
             cut = self.data.index(b"\n", cut) + 1
-        end = self.end - len(self.data) + cut
-        return Piece(self.data[:cut], self.first_line, end, line - 1, self.before)
+        return Piece(self.data[:cut], self.first_line, self.start, self.start + cut, line - 1, self.before)
 
 
-class Recent:
-    """The last MiB of text that was read, in the pieces it came in."""
+def text_pieces(
+    source: Source, offset: int = 0, line: int = 0, stop: Until | None = None, max_line: int = MAX_LINE
+) -> Iterator[Piece]:
+    """The lines of a file from a place on, a few MiB at a time; from a pipe as they come.
 
-    def __init__(self, data: bytes = b"") -> None:
-        self.parts, self.size = collections.deque([data]), len(data)
-
-    def add(self, data: bytes) -> None:
-        self.parts.append(data)
-        self.size += len(data)
-        while self.size - len(self.parts[0]) >= MIB:
-            self.size -= len(self.parts.popleft())
-
-    def followed_by(self, data: bytes) -> Callable[[], str]:
-        """What makes the digest of the last MiB, when asked for, of this and some more text."""
-        parts = (*self.parts, data)
-        return lambda: digest(b"".join(parts)[-MIB:])
-
-    def copy(self) -> Recent:
-        made = Recent()
-        made.parts, made.size = self.parts.copy(), self.size
-        return made
-
-
-def text_pieces(source: Source, offset: int = 0, line: int = 0, stop: Until | None = None) -> Iterator[Piece]:
-    """The lines of a file from a place on, a few MiB at a time; from a pipe as they come."""
+    A line of more than `max_line` MiB is a piece of its own: one when it passes the limit, which moves the place
+    nowhere, and one when it ends.
+    """
     stop = stop or Until(threading.Event())
     file = open_bytes(source)
-    recent: collections.deque[bytes] = collections.deque()
-    kept, rest = 0, b""
+    recent, cutter = Recent(), LineCutter(max_line * MIB)
     try:
         if offset and not source.piped:
             skip(file, source, max(0, offset - MIB))
-            recent.append(file.read(min(MIB, offset)))
-            kept = len(recent[0])
-            if kept < min(MIB, offset):
+            recent.add(file.read(min(MIB, offset)))
+            if recent.size < min(MIB, offset):
                 raise DataError(f"{source.name} has become shorter than it was.")
         for arrived, last in _arrivals(file, source, stop):
-            rest += arrived
-            cut = len(rest) if last else rest.rfind(b"\n") + 1
-            if cut == 0:
-                continue
-            data, rest = rest[:cut], rest[cut:]
-            if offset == 0:
-                require_unpacked(data)
-            lines = count_lines(data)
-            offset, line = offset + len(data), line + lines
-            yield Piece(data, line - lines + 1, offset, line, tuple(recent))
-            recent.append(data)
-            kept += len(data)
-            while recent and kept - len(recent[0]) >= MIB:
-                kept -= len(recent.popleft())
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise DataError(f"{source.name}: reading stops after byte {offset:,} of the text: {error}.") from None
+            for part in cutter.feed(arrived, last):
+                if isinstance(part, LongLine):
+                    data, size, lines, long = b"", part.length * part.finished, int(part.finished), part
+                    kept = part.last
+                else:
+                    data, size, lines, long = part, len(part), count_lines(part), None
+                    kept = part
+                    if offset == 0:
+                        require_unpacked(data)
+                yield Piece(data, line + 1, offset, offset + size, line + lines, recent.copy(), long)
+                offset, line = offset + size, line + lines
+                recent.add(kept)
+    except OSError as error:
+        raise failure(line, offset, error) from None
     finally:
-        if not source.piped:
+        if source.path != "-":
             file.close()
 
 
 def skip(file: IO[bytes], source: Source, offset: int) -> None:
-    """Go to a place: by seeking where the file is plain, by reading where it is not."""
+    """Go to a place in a file, none in a pipe."""
     if offset == 0 or source.piped:
         return
-    if not source.packed:
-        file.seek(offset)
-        return
-    left = offset
-    while left:
-        read = len(file.read(min(left, PIECE)))
-        if not read:
-            raise DataError(f"{source.name} has become shorter than it was: it ends {left:,} bytes too soon.")
-        left -= read
+    file.seek(offset)
 
 
 def _arrivals(file: IO[bytes], source: Source, stop: Until) -> Iterator[tuple[bytes, bool]]:
     """Bytes as they come, a piece at most, and whether they are the last; a pipe is not waited for beyond patience."""
-    if not source.piped:
+    if source.packed or not source.piped:
         while not stop.is_set():
             data = file.read(PIECE if source.packed else _whole_lines(file))
             yield data, not data
@@ -328,7 +309,8 @@ class Onward:
     """A file that is only read on; of a pipe, `read` gives what has arrived, and waits only if that is nothing."""
 
     def __init__(self, file: IO[bytes], piped: bool) -> None:
-        self.read: Callable[[int], bytes] = partial(os.read, file.fileno()) if piped else file.read
+        plain = piped and not isinstance(file, Unpacked)
+        self.read: Callable[[int], bytes] = functools.partial(os.read, file.fileno()) if plain else file.read
 
     def seekable(self) -> bool:
         return False

@@ -14,10 +14,10 @@ from typing import Any
 
 from rue.errors import DataError
 from rue.streams.columns import Columns, kind_of
+from rue.streams.cutting import MAX_LINE
 from rue.streams.encoding import shortened
 from rue.streams.files import require_unpacked
 from rue.streams.scanning import Text, Unreadable
-from rue.streams.tables import Position
 
 __all__ = ["JsonLines"]
 
@@ -31,18 +31,15 @@ class JsonLines(Text):
 
     blank = b" \t\r\n"
 
-    def __init__(self, file: Any, block: int) -> None:
-        super().__init__(file, block)
-        while self.fill() and b"\n" not in self.head:
-            pass
+    def __init__(self, file: Any, block: int, max_line: int = MAX_LINE) -> None:
+        super().__init__(file, block, max_line)
+        self.gather(lambda: True)
         require_unpacked(self.head)
         if not self.head.strip():
             raise DataError("the file is empty.")
         if self.head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise DataError("the file is in UTF-16: convert it to UTF-8.")
-        self.begin = Position(3 if self.head.startswith(b"\xef\xbb\xbf") else 0, 0)
-        data = self.head[self.begin.offset :]
-        self.schema = _schema(data[: self.cut(data, self.ended)])
+        self.schema = _schema(self.head)
 
     def read(self, data: bytes, columns: Columns) -> tuple[Any, list[tuple[int, str]]]:
         import pyarrow as pa

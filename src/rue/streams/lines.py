@@ -13,7 +13,7 @@ from rue._jit import Kernel, parser
 from rue.streams.chunk import BadRow
 from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, Csr
 
-__all__ = ["Density", "count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
+__all__ = ["Density", "count_filled", "count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
 
 _MARK = b"\xef\xbb\xbf"  # which some editors begin a file of UTF-8 with
 
@@ -58,6 +58,28 @@ def count_lines(text: bytes) -> int:
     return int(_line_ends(np.frombuffer(text, dtype=np.uint8))) + (not text.endswith(b"\n"))
 
 
+@parser
+def _filled(data: Any) -> Any:
+    count, before = 0, np.uint8(10)
+    for i in range(data.size):
+        count += (data[i] == 10) & (before != 10)
+        before = data[i]
+    return count + (before != 10)
+
+
+def count_filled(text: bytes) -> int:
+    """How many lines are not empty: room for as many rows is enough."""
+    return int(_filled(np.frombuffer(text, dtype=np.uint8)))
+
+
+@parser
+def _words(data: Any, start: Any, stop: Any) -> Any:
+    count = 1
+    for i in range(start, stop):
+        count += (data[i] <= 32) | (data[i] == 124)
+    return count
+
+
 def read_lines(
     read: Kernel,
     args: tuple[Any, ...],
@@ -74,11 +96,14 @@ def read_lines(
     state[POSITION] = len(_MARK) if first_line == 1 and text.startswith(_MARK) else 0
     state[LINE] = first_line
     run = read.resolve(csr, *args)
-    bad = []
+    bad, data = [], np.frombuffer(text, dtype=np.uint8)
     while state[POSITION] < len(text):
         run(csr, *args)
-        if state[CODE] == ROOM:
-            csr, state[CODE] = csr.grown(), DONE
+        if state[CODE] == ROOM:  # as much of it as there are words in the rest of the text, and in the line
+            place = int(state[POSITION])
+            end = text.find(b"\n", place)
+            longest = _words(data, place, len(text) if end < 0 else end)
+            csr, state[CODE] = csr.grown(int(_words(data, place, len(text))), int(longest)), DONE
         elif state[CODE] != DONE:
             why = complaint(text, int(state[CODE]), int(state[PLACE]))
             bad.append(BadRow(int(state[ROWS]), int(state[LINE]) - 1, "", why))

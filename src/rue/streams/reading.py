@@ -55,6 +55,8 @@ class Reading(TypedDict, total=False):
     """What separates the columns of a CSV; seen by itself if not given."""
     bits: int
     """Words are hashed into 2^bits slots; 20 if not given."""
+    max_line: int
+    """MiB that a line of text may have, 16 if not given; a longer one is a bad row."""
     format: str
     """svmlight, vw, csv, jsonl, parquet or ipc, if no suffix tells."""
 

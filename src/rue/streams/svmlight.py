@@ -15,7 +15,7 @@ from rue._jit import parser
 from rue.streams.base import Block
 from rue.streams.chunk import Chunk
 from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, WIDTH, open_csr
-from rue.streams.lines import Density, count_lines, number_fault, read_lines, shown, word_at
+from rue.streams.lines import Density, count_filled, number_fault, read_lines, shown, word_at
 from rue.streams.numbers import as_text
 
 __all__ = ["Svmlight"]
@@ -105,7 +105,7 @@ class Svmlight:
 
     def parse(self, text: bytes, first_line: int) -> Chunk:
         """The examples of some whole lines, of which the last may lack its end."""
-        csr = open_csr(count_lines(text), self._density.features(text))
+        csr = open_csr(count_filled(text), self._density.features(text))
         csr, bad = read_lines(_read, (as_text(text),), csr, text, first_line, _complaint)
         self._density.note(text, csr)
         rows = int(csr.state[ROWS])

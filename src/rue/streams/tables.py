@@ -22,11 +22,12 @@ import numpy as np
 from rue.errors import DataError
 from rue.streams.chunk import Chunk
 from rue.streams.columns import Columns
+from rue.streams.cutting import MAX_LINE, MIB, LongLine, digest
 from rue.streams.encoding import encode
-from rue.streams.files import MIB, PIECE, digest
+from rue.streams.files import PIECE
 from rue.streams.names import Names
 
-__all__ = ["FORMATS", "Batches", "Piece", "Position", "Table", "open_table"]
+__all__ = ["FORMATS", "Batches", "Piece", "Position", "Spoilt", "Table", "open_table"]
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
 VALUES = 1 << 21
@@ -44,6 +45,14 @@ class Position(NamedTuple):
     line: int = 0
 
 
+class Spoilt(NamedTuple):
+    """Some bytes of a piece that are no record, because of a quote: where they start and stop, and what is wrong."""
+
+    start: int
+    stop: int
+    why: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Piece:
     """Some consecutive rows as they were read."""
@@ -54,6 +63,9 @@ class Piece:
     end: Position
     whole: Any = None
     """The record batch of the file that it is a part of."""
+    spoilt: tuple[Spoilt, ...] = ()
+    long: LongLine | None = None
+    """A line above the limit, of which `data` has nothing; a piece that is not finished ends where it starts."""
 
 
 class Table(Protocol):
@@ -79,11 +91,13 @@ def open_table(
     *,
     separator: str | None = None,
     block: int = PIECE,
+    max_line: int = MAX_LINE,
 ) -> Table:
     """A table from a path, a binary file object, or a frame: pyarrow, pandas, polars, or any other Arrow stream.
 
     `format` is csv, jsonl, parquet or arrow (IPC, file or stream), by the suffix if not given. Text is read `block`
-    bytes at a time, and its file object's `read(n)` may give less than n. `separator` is for CSV.
+    bytes at a time, and its file object's `read(n)` may give less than n; a line of more than `max_line` MiB is a bad
+    row. `separator` is for CSV.
     """
     from rue.streams.delimited import Delimited
     from rue.streams.jsonlines import JsonLines
@@ -98,7 +112,7 @@ def open_table(
     if format == "arrow":
         return _ipc(source)
     file = _opened(source)
-    return Delimited(file, separator, block) if format == "csv" else JsonLines(file, block)
+    return Delimited(file, separator, block, max_line) if format == "csv" else JsonLines(file, block, max_line)
 
 
 def _format_of(source: Any) -> str:

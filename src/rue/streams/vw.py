@@ -23,7 +23,7 @@ from rue.streams.base import Block
 from rue.streams.chunk import Chunk
 from rue.streams.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, open_csr
 from rue.streams.hashing import Hasher
-from rue.streams.lines import Density, count_lines, number_fault, read_lines, shown, word_at
+from rue.streams.lines import Density, count_filled, number_fault, read_lines, shown, word_at
 from rue.streams.names import NOTHING_NEW, Names, NewNames
 from rue.streams.numbers import as_text
 from rue.streams.words import CONTROL, HUGE, LATER, NAMED, NAMELESS, SUM, VALUE, Words
@@ -155,7 +155,7 @@ class VW:
     def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:
         """The examples of some whole lines, of which the last may lack its end; and new names, if some are given."""
         lines = as_text(text)
-        csr = open_csr(count_lines(text), self._density.features(text))
+        csr = open_csr(count_filled(text), self._density.features(text))
         weights = np.empty(csr.labels.size)
         tags = np.empty((csr.labels.size, 2), dtype=np.uint64)
         new = names.opened(2**self.bits - 1) if names is not None else NOTHING_NEW

@@ -18,6 +18,7 @@ from rue.outputs import require_apart, require_not_read, require_writable
 from rue.passes import Pass
 from rue.report import page, report, write_report
 from rue.streams import Block
+from rue.streams.cutting import MAX_LINE
 
 __all__ = ["audit"]
 
@@ -40,6 +41,7 @@ def audit(
     drop: o.Drop = "",
     category: o.Category = "",
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     bad: o.Bad = "stop",
     report_path: o.ReportPath = None,
     quiet: o.Quiet = False,
@@ -56,7 +58,7 @@ def audit(
     made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
     task = decided if decided != "auto" else task
     going = Pass(made, task=task, bad=bad, intercept=not no_intercept, budget=budget)
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
     require_not_read({"--report": report_path}, stream.paths)
     blocks: list[Block] = []
     kept = Kept()

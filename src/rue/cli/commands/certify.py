@@ -21,6 +21,7 @@ from rue.regret.certificate import require_domain
 from rue.regret.evidence import open_evidence
 from rue.report import certificate_report, write_report
 from rue.streams import Block, Labels
+from rue.streams.cutting import MAX_LINE
 
 __all__ = ["certify"]
 
@@ -43,6 +44,7 @@ def certify(
     drop: o.Drop = "",
     category: o.Category = "",
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     bad: o.Bad = "stop",
     report_path: o.ReportPath = None,
     quiet: o.Quiet = False,
@@ -61,7 +63,7 @@ def certify(
     made = make("loss", loss)
     require_loss(made, "certify")
     K = Ball(radius) if radius is not None else require_domain(make("domain", domain))
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
     require_not_read({"--report": report_path}, [*stream.paths, predictions])
     p = _scores(predictions, reading)
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
@@ -69,8 +71,8 @@ def certify(
     labels, before, left_out, skipped = None, 0, 0, 0
     for read in stream.reads():
         chunk = read.chunk
-        if chunk.bad and bad == "stop":
-            raise read.error(chunk.bad[0])
+        if chunk.first_bad and bad == "stop":
+            raise read.error(chunk.first_bad)
         skipped += len(chunk.bad)
         block = chunk.block
         if not len(block):

@@ -29,6 +29,7 @@ from rue.outputs import require_apart, require_not_read, require_writable
 from rue.passes import Pass
 from rue.report import page, report, write_report
 from rue.sheets import saveable
+from rue.streams.cutting import MAX_LINE
 from rue.streams.data import Data
 from rue.streams.files import Place, Spot
 
@@ -69,6 +70,7 @@ def learn(
     drop: o.Drop = "",
     category: o.Category = "",
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     quiet: o.Quiet = False,
 ) -> int:
     """Learn a stream in one pass, with nothing to tune, and say how well it went.
@@ -104,7 +106,7 @@ def learn(
         chosen |= {"--weight": weight, "--drop": drop or None, "--category": category or None}
         chosen |= {"--task": None if task == "auto" else task, "--bits": None if bits == 20 else str(bits)}
         chosen |= {"--no-intercept": "" if no_intercept else None, "--budget": budget}
-        going, stream, at, history = _resumed(resume, data, chosen, told, bad, separator)
+        going, stream, at, history = _resumed(resume, data, chosen, told, bad, separator, max_line)
         spot, number, kept, passes = _position(at, passes)
     else:
         made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
@@ -116,7 +118,7 @@ def learn(
             budget=budget,
             **_witnesses(made, radius),
         )
-        stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+        stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
         stream.naming = model is not None or checkpoint is not None
         spot, number, kept, history = START, 1, None, []
     require_not_read(outputs, stream.paths)
@@ -212,7 +214,13 @@ def _finish_predictions(predictions: Predictions | None, resumable: bool) -> Non
 
 
 def _resumed(
-    path: str, paths: list[str], chosen: dict[str, Any], told: str | None, bad: str, separator: str | None
+    path: str,
+    paths: list[str],
+    chosen: dict[str, Any],
+    told: str | None,
+    bad: str,
+    separator: str | None,
+    max_line: int,
 ) -> tuple[Pass, Data, dict[str, Any] | None, list[dict[str, Any]]]:
     """A pass that goes on where a model or a checkpoint stopped."""
     found = load_model(path)
@@ -238,7 +246,7 @@ def _resumed(
             np.array(found.counts["masses"], dtype=np.float64),
             int(found.counts["digits"]),
         )
-    stream = Data.like(found.features, tuple(paths), told, separator, found.names)
+    stream = Data.like(found.features, tuple(paths), told, separator, found.names, max_line)
     if found.position is not None:
         try:
             require(found.position, POSITION, "position", needed=POSITION)
@@ -265,7 +273,7 @@ def _require_same(path: str, at: dict[str, Any], stream: Data) -> None:
     """Refuse to go on in data that are not those the checkpoint was made on."""
     if list(at["paths"]) != list(stream.paths):
         raise SettingsError(f"{path} was stopped in {', '.join(at['paths'])}: give the same data to go on.")
-    if "-" in stream.paths:
+    if any(source.piped for source in stream.sources):
         return
     place = Place(int(at["file"]), int(at["offset"]), int(at["line"]))
     if stream.heads(place) != list(at["heads"]) or stream.tail_before(place) != at["tail"]:

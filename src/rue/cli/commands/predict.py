@@ -19,6 +19,7 @@ from rue.model_file import Model, load_model
 from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
 from rue.regret.evidence import open_evidence
 from rue.streams import Block
+from rue.streams.cutting import MAX_LINE
 from rue.streams.data import Data
 from rue.streams.labels import plain
 
@@ -35,6 +36,7 @@ def predict(
     reading: Annotated[str, typer.Option("--as", help="score, probability or label.")] = "score",
     told: o.Format = None,
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     bad: o.Bad = "stop",
 ) -> int:
     """Predict with a model that stands still; where the data have labels, say its loss and error too.
@@ -49,7 +51,7 @@ def predict(
     require_apart({"--out": out})
     found = load_model(model)
     learner = found.learner
-    stream = Data.like(found.features, tuple(data), told, separator)
+    stream = Data.like(found.features, tuple(data), told, separator, max_line=max_line)
     require_not_read({"--out": out}, [model, *stream.paths])
     book = open_evidence(learner.loss)
     table = learner.loss.task == "multiclass" and reading != "label"
@@ -84,8 +86,8 @@ def _predict_all(
     skipped, head = 0, [csv_row(columns)]
     for read in stream.reads(labelled=False):
         chunk = read.chunk
-        if chunk.bad and bad == "stop":
-            raise read.error(chunk.bad[0])
+        if chunk.first_bad and bad == "stop":
+            raise read.error(chunk.first_bad)
         skipped += len(chunk.bad)
         if not len(chunk.block):
             continue

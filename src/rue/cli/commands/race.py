@@ -21,6 +21,7 @@ from rue.outputs import require_apart, require_not_read, require_writable
 from rue.race import Racing
 from rue.report import write_report
 from rue.sheets import saveable
+from rue.streams.cutting import MAX_LINE
 from rue.streams.data import Data
 from rue.streams.files import Read
 
@@ -55,6 +56,7 @@ def race(
     drop: o.Drop = "",
     category: o.Category = "",
     separator: o.Separator = None,
+    max_line: o.MaxLine = MAX_LINE,
     bad: o.Bad = "stop",
     report_path: o.ReportPath = None,
     plot: Annotated[
@@ -78,7 +80,7 @@ def race(
         saveable(plot)
     named = None if learners is None else [one.strip() for one in _split(learners) if one.strip()]
     racing = Racing(named, loss=loss, task=task, radius=radius, bad=bad, intercept=not no_intercept, budget=budget)
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits)
+    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
     require_not_read(outputs, stream.paths)
     with Interruptible() as asked:  # until the last byte is saved
         try:
@@ -115,8 +117,9 @@ def _split(text: str) -> list[str]:
 def _run(racing: Racing, stream: Data, stop: threading.Event, progress: _Progress) -> None:
     for read in stream.reads(stop):
         chunk = read.chunk
-        if chunk.bad and racing.bad == "stop":
-            raise DataError(f"{read.name}, line {chunk.bad[0].line}: {chunk.bad[0].why} (--bad skip passes over it).")
+        wrong = chunk.first_bad
+        if wrong and racing.bad == "stop":
+            raise DataError(f"{read.name}, line {wrong.line}: {wrong.why} (--bad skip passes over it).")
         racing.skipped += len(chunk.bad)
         if len(chunk.block):
             _learn(racing, read, stop, progress)

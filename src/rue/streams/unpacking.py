@@ -1,0 +1,147 @@
+"""Compressed files as bytes: every byte that can be decompressed is given before an error is."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["PACKED", "Unpacked"]
+
+STEP = 1 << 18
+"""Bytes decompressed at a time at most: those of the step in which the data turn out damaged are lost at first."""
+INPUT = 1 << 15
+
+
+class _ByDecompressor:
+    """Bytes of gz, bz2 or xz: one stream after the other, as `cat` puts them together, zeros between them ignored."""
+
+    def __init__(self, raw: Any, make: Callable[[], Any]) -> None:
+        self.raw, self.make = raw, make
+        self.decompressor = make()
+        self.waiting = b""
+        """Input that the decompressor has not taken yet."""
+        self.begun = self.later = self.ended = False
+        """Whether the current stream has begun, whether there was one before it, and whether the input has ended."""
+
+    def step(self, most: int) -> bytes:
+        """Some bytes, at most so many; b"" only at the end."""
+        while True:
+            if self.decompressor.eof:
+                self.waiting = self.decompressor.unused_data or self.waiting
+                self.decompressor, self.begun, self.later = self.make(), False, True
+            if self.later and not self.begun:
+                self.waiting = self.waiting.lstrip(b"\0")
+            if not self.waiting and not self.ended and getattr(self.decompressor, "needs_input", True):
+                self.waiting = self.raw.read(INPUT)
+                self.ended = not self.waiting
+                continue
+            if self.ended and not self.waiting and not self.begun:
+                return b""
+            data, self.waiting, self.begun = self.waiting, b"", True
+            found: bytes = self.decompressor.decompress(data, most)
+            self.waiting = getattr(self.decompressor, "unconsumed_tail", b"")
+            if found:
+                return found
+            if self.ended and not data and not self.decompressor.eof:
+                raise EOFError("the compressed data end too soon")
+
+
+class _ByArrow:
+    """Bytes of zst, which Python's own library does not know."""
+
+    def __init__(self, raw: Any) -> None:
+        import pyarrow
+
+        self.file = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
+
+    def step(self, most: int) -> bytes:
+        return self.file.read(most)  # type: ignore[no-any-return]
+
+
+def _gz() -> Any:
+    return zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+
+PACKED: dict[str, Callable[[Any], Any]] = {
+    ".gz": lambda raw: _ByDecompressor(raw, _gz),
+    ".bz2": lambda raw: _ByDecompressor(raw, bz2.BZ2Decompressor),
+    ".xz": lambda raw: _ByDecompressor(raw, lzma.LZMADecompressor),
+    ".zst": _ByArrow,
+}
+"""What decompresses files whose name ends so."""
+
+
+class Unpacked:
+    """A compressed file opened for reading; errors are of type OSError, and come after all that could be read.
+
+    What cannot be seeked is a pipe: of it, `read` gives what has arrived, and up to 256 KiB before damage are lost.
+    """
+
+    def __init__(self, raw: Any, packed: str) -> None:
+        self.raw, self.packed = raw, packed
+        self.piped = not raw.seekable()
+        self._restart()
+
+    def _restart(self) -> None:
+        self.decoder, self.offset = PACKED[self.packed](self.raw), 0
+        self.error: OSError | None = None
+
+    def read(self, size: int) -> bytes:
+        """As many bytes as asked for unless the file ends or is damaged before; fewer from a pipe."""
+        parts: list[bytes] = []
+        left = size
+        while left and self.error is None:
+            try:
+                found = self.decoder.step(min(left, STEP))
+            except Exception as error:  # zlib, lzma and Arrow have errors of their own
+                said = str(error).strip().splitlines() or [type(error).__name__]
+                found = self._before_error(left)
+                self.error = OSError(said[0].rstrip("."))
+            if not found and self.error is None:
+                break
+            self.offset += len(found)
+            left -= len(found)
+            parts.append(found)
+            if self.piped:
+                break
+        if self.error is not None and left == size:
+            raise self.error
+        return b"".join(parts)
+
+    def _before_error(self, most: int) -> bytes:
+        """The bytes of the step that failed, one at a time, after those before it have been read once more."""
+        if self.piped:
+            return b""
+        self.raw.seek(0)
+        again, left, found = PACKED[self.packed](self.raw), self.offset, bytearray()
+        try:
+            while left:
+                left -= len(again.step(min(left, STEP)))
+            while len(found) < most:
+                found += again.step(1)
+        except Exception:  # the same one
+            return bytes(found)
+        return bytes(found)
+
+    def seekable(self) -> bool:
+        return not self.piped
+
+    def seek(self, offset: int) -> None:
+        """Go to a place, by reading what comes before it."""
+        if offset < self.offset or self.error is not None:
+            self.raw.seek(0)
+            self._restart()
+        while self.offset < offset and self.read(min(STEP, offset - self.offset)):
+            pass
+
+    def close(self) -> None:
+        self.raw.close()
+
+    def __enter__(self) -> Unpacked:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
