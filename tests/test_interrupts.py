@@ -15,7 +15,7 @@ import pytest
 from conftest import many
 from rue.model_file import load_model
 from test_cli import read, write_svm
-from test_outputs import wait_until
+from test_outputs import receive, wait_until
 
 COMMAND = [sys.executable, "-m", "rue"]
 PATIENCE = 120
@@ -105,8 +105,8 @@ def learning(tmp_path, *options):
     process = start("learn", "-", "--format", "svmlight", "--learner", "perceptron", *options, cwd=tmp_path)
     process.stdin.write("1 1:1\n")
     process.stdin.flush()
-    while process.stderr.readline().split()[:1] != ["1"]:  # the row of the first example
-        pass
+    while (row := process.stderr.readline()).split()[:1] != ["1"]:  # the row of the first example
+        assert row
     return process
 
 
@@ -122,16 +122,15 @@ def test_signals_while_saving_wait(target, burst, tmp_path):
         process.send_signal(getattr(signal, f"SIG{name}"))
         time.sleep(0.05 + 1.1 * (number > 0 and "," in burst))  # in bursts, or a second and more between them
         assert process.poll() is None
-    with open(tmp_path / "pipe", "rb") as file:
-        time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
-        got = file.read()
+    got, ended = receive(tmp_path / "pipe")
+    process.send_signal(signal.SIGTERM)
     out, error = process.communicate(timeout=PATIENCE)
+    ended()
     assert process.returncode == 130, error
     assert "Traceback" not in error
     assert "stopped by Ctrl-C" in out
     (tmp_path / options[options.index(target) + 1]).unlink()
-    (tmp_path / "pipe").write_bytes(got)
+    (tmp_path / "pipe").write_bytes(got[0])
     report = json.loads((tmp_path / ("pipe" if target == "--report" else "r.json")).read_text())
     model = load_model(tmp_path / ("pipe" if target == "--model" else "m.rue"))
     assert report["examples"] == model.learner.t == 1
