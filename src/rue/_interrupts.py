@@ -1,4 +1,4 @@
-"""Ctrl-C while the `rue` command starts: imported before everything else, and importing little itself.
+"""Ctrl-C and SIGTERM while the `rue` command starts: imported before everything else, and importing little itself.
 
 A program that uses rue as a library keeps its own handlers.
 """
@@ -52,5 +52,6 @@ def exit_at_once(sentence: str) -> None:
 if IS_COMMAND:
     try:
         signal.signal(signal.SIGINT, lambda number, frame: exit_at_once("stopped by Ctrl-C."))
+        signal.signal(signal.SIGTERM, lambda number, frame: exit_at_once("stopped by SIGTERM."))
     except ValueError:  # imported by another thread than the main one, so it is not the command
         IS_COMMAND = False
