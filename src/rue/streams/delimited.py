@@ -72,10 +72,17 @@ class Delimited(Text):
                 raise DataError(f"two columns are called {name!r} in the first line: rename one.")
             seen.add(name)
         self.schema: Any = None
-        records = RecordCutter(self.separator, max_line, self.alike)
-        self.sample = without(*records.feed(self.head[self.begin.offset - self._start :], self.ended))
+        self.sample = self._sample(self.head[self.begin.offset - self._start :])
         """The first records, by which the types of the columns are told."""
         self.schema = self._schema(self.sample)
+
+    def _sample(self, lines: bytes) -> bytes:
+        """The records among the first lines; where quotes may be stray ones, the types before the first decide."""
+        records, spoilt = RecordCutter(self.separator, self.max_line, self.alike).feed(lines, self.ended)
+        if spoilt and records[: spoilt[0].start].strip(self.blank):
+            self.schema = self._schema(records[: spoilt[0].start])
+            records, spoilt = RecordCutter(self.separator, self.max_line, self.alike).feed(lines, self.ended)
+        return without(records, spoilt)
 
     def _enough(self) -> bool:
         """Whether a header and a record have arrived."""
