@@ -17,7 +17,7 @@ import numpy as np
 
 from rue._jit import parser
 from rue.errors import DataError
-from rue.streams.columns import Columns, kind_of
+from rue.streams.columns import Columns, kind_of, repeated
 from rue.streams.cutting import MAX_LINE, LongLine, too_long
 from rue.streams.doubts import doubts
 from rue.streams.encoding import shortened
@@ -66,11 +66,9 @@ class Delimited(Text):
             self._pass_header()
         else:
             self.names = [str(place) for place in range(1, len(rows[0]) + 1)]
-        seen: set[str] = set()
-        for name in self.names:
-            if name in seen:
-                raise DataError(f"two columns are called {name!r} in the first line: rename one.")
-            seen.add(name)
+        twice = repeated(self.names)
+        if twice is not None:
+            raise DataError(f"two columns are called {twice!r} in the first line: rename one.")
         self.schema: Any = None
         self.sample = self._sample(self.head[self.begin.offset - self._start :])
         """The first records, by which the types of the columns are told."""
@@ -136,7 +134,8 @@ class Delimited(Text):
             found = self._read(data, None, self.names)[0].schema
         except Unreadable as error:
             raise DataError(f"the first lines cannot be read as CSV: {error.why.rstrip('.')}.") from error
-        types = {field.name: _read_as(field.type, _hexadecimal(data)) for field in found}
+        hexadecimal = _hexadecimal(data)
+        types = {field.name: _read_as(field.type, hexadecimal) for field in found}
         while True:
             try:
                 self._read(data, types, self.names)
