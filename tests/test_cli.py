@@ -257,7 +257,7 @@ CLICKS = "colour,größe,when,clicked\n" + "red,1.5,2024-01-05,yes\nblue,,2024-0
         ("t.csv", gzip.compress(CLICKS.encode(), mtime=0), ["--target", "clicked"], "compressed (gz)"),
         ("t.svm", bz2.compress(b"1 1:1\n"), [], "t.svm: the data are compressed (bz2)"),
         ("t.jsonl", lzma.compress(b"{}"), ["--target", "y"], "t.jsonl: the data are compressed (xz)"),
-        ("t.csv.gz", b"no gzip", ["--target", "y"], "t.csv.gz: reading failed after byte 0"),
+        ("t.csv.gz", b"no gzip", ["--target", "y"], "t.csv.gz: reading stops after line 0"),
         ("t.parquet", b"PAR1" * 9, ["--target", "y"], "t.parquet cannot be read as Parquet"),
         ("t.parquet.gz", b"", ["--target", "y"], "unpack it first"),
         ("t.arrow", b"ARROW1" * 9, ["--target", "y"], "t.arrow cannot be read as Arrow IPC"),

@@ -628,19 +628,18 @@ def test_a_quote_that_stays_open_costs_its_line(block):
     assert bad == [(1, 3, "", "a quote is opened and never closed")]
 
 
-def test_a_quote_that_stays_open_is_not_waited_for_for_ever(monkeypatch):
-    monkeypatch.setattr("rue.streams.scanning.LONGEST", 2000)
-    data = 'a,b,y\n1,"x",1\n2,"open,1\n' + "3,z,0\n" * 2000
-    table = open_table(io.BytesIO(data.encode()), "csv", block=500)
+def test_a_quote_that_stays_open_is_not_waited_for_for_ever():
+    data = 'a,b,y\n1,"x",1\n2,"open,1\n' + "a line of prose\n" * 70_000 + "3,z,0\n"
+    table = open_table(io.BytesIO(data.encode()), "csv", block=1 << 18, max_line=1)
     columns = plan(table.schema, target="y")
     pieces = table.pieces()
-    seen = [next(pieces) for _ in range(3)]
-    assert seen[-1].end.offset < 5000
+    seen = [next(pieces) for _ in range(2)]
+    assert seen[-1].end.offset < 1.5 * 2**20
     _rows, _, _, lines, bad = rows_of([(None, table.chunk(piece, columns)) for piece in [*seen, *pieces]])
-    assert lines == [2, *range(4, 2004)]
-    assert bad == [(1, 3, "", "a quote is opened and never closed")]
-    with pytest.raises(DataError, match="a line of more than"):
-        list(open_table(io.BytesIO(b"a,b\n1,2\n" + b"1" * 5000), "csv", block=500).pieces())
+    assert lines == [2, 70_004]
+    assert bad[0][:3] == (1, 3, "")
+    assert bad[0][3].startswith("a quoted field is not closed within 1 MiB")
+    assert len(bad) == 70_001
 
 
 def test_a_quote_inside_a_field_is_a_letter():

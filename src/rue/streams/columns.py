@@ -18,7 +18,7 @@ from typing import Any
 
 from rue.errors import DataError
 
-__all__ = ["KINDS", "Columns", "find_column", "kind_of", "plan"]
+__all__ = ["KINDS", "Columns", "find_column", "kind_of", "plan", "repeated"]
 
 KINDS = ("number", "boolean", "category", "timestamp", "date", "time", "duration")
 MOST_BITS = 31
@@ -119,7 +119,7 @@ def plan(
     if type(bits) is not int or not 1 <= bits <= MOST_BITS:
         raise DataError(f"bits must be a whole number from 1 to {MOST_BITS}, not {bits!r}.")
     names = list(schema.names)
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    twice = repeated(names)
     if twice is not None:
         raise DataError(f"two columns are called {twice!r}: rename one.")
     goal = None if target is None else find_column(target, names, "target")
@@ -146,6 +146,16 @@ def plan(
     if heavy is not None and kind_of(schema.field(heavy).type) not in ("number", "boolean"):
         raise DataError(f"the weight {heavy!r} must hold numbers, not {schema.field(heavy).type}.")
     return Columns(tuple(columns), goal, label, heavy, bits)
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that has come before, or None."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def find_column(which: str | int, names: Sequence[str], role: str) -> str:

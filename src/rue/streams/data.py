@@ -263,6 +263,8 @@ class Data:
             if self.format == "table" or source.name in str(error):
                 raise
             raise DataError(f"{source.name}: {error}") from error
+        except UnicodeError:
+            raise DataError(f"{source.name}: it holds names or text that are not UTF-8.") from None
 
     def _of_opened_table(
         self, source: Source, place: Place, labelled: bool, stop: Until, opened: contextlib.ExitStack

@@ -17,7 +17,7 @@ import numpy as np
 
 from rue._jit import parser
 from rue.errors import DataError
-from rue.streams.columns import Columns, kind_of
+from rue.streams.columns import Columns, kind_of, repeated
 from rue.streams.cutting import MAX_LINE, LongLine, too_long
 from rue.streams.doubts import doubts
 from rue.streams.encoding import shortened
@@ -66,16 +66,21 @@ class Delimited(Text):
             self._pass_header()
         else:
             self.names = [str(place) for place in range(1, len(rows[0]) + 1)]
-        seen: set[str] = set()
-        for name in self.names:
-            if name in seen:
-                raise DataError(f"two columns are called {name!r} in the first line: rename one.")
-            seen.add(name)
+        twice = repeated(self.names)
+        if twice is not None:
+            raise DataError(f"two columns are called {twice!r} in the first line: rename one.")
         self.schema: Any = None
-        records = RecordCutter(self.separator, max_line, self.alike)
-        self.sample = without(*records.feed(self.head[self.begin.offset - self._start :], self.ended))
+        self.sample = self._sample(self.head[self.begin.offset - self._start :])
         """The first records, by which the types of the columns are told."""
         self.schema = self._schema(self.sample)
+
+    def _sample(self, lines: bytes) -> bytes:
+        """The records among the first lines; where quotes may be stray ones, the types before the first decide."""
+        records, spoilt = RecordCutter(self.separator, self.max_line, self.alike).feed(lines, self.ended)
+        if spoilt and records[: spoilt[0].start].strip(self.blank):
+            self.schema = self._schema(records[: spoilt[0].start])
+            records, spoilt = RecordCutter(self.separator, self.max_line, self.alike).feed(lines, self.ended)
+        return without(records, spoilt)
 
     def _enough(self) -> bool:
         """Whether a header and a record have arrived."""
@@ -129,7 +134,8 @@ class Delimited(Text):
             found = self._read(data, None, self.names)[0].schema
         except Unreadable as error:
             raise DataError(f"the first lines cannot be read as CSV: {error.why.rstrip('.')}.") from error
-        types = {field.name: _read_as(field.type, _hexadecimal(data)) for field in found}
+        hexadecimal = _hexadecimal(data)
+        types = {field.name: _read_as(field.type, hexadecimal) for field in found}
         while True:
             try:
                 self._read(data, types, self.names)

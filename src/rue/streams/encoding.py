@@ -193,7 +193,7 @@ class _Reader:
             chosen = texts.take(pa.array(out[:count]))
             if pa.types.is_dictionary(chosen.type):
                 chosen = chosen.dictionary_decode()
-            for i, text in zip(out[:count].tolist(), chosen.to_pylist(), strict=True):
+            for i, text in zip(out[:count].tolist(), _words(chosen), strict=True):
                 found.setdefault(int(slots[i]), f"{name}={'' if text is None else text}")
         return tuple(found.items())
 
@@ -316,6 +316,30 @@ def _without_nan(column: Any) -> Any:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
+class _NoText(str):
+    """Text of a column that is not UTF-8, with escapes in it: Arrow does not look when it reads a file."""
+
+    __slots__ = ()
+
+
+def _words(texts: Any) -> list[Any]:
+    """An Arrow array of text as a list; None where they are missing."""
+    import pyarrow as pa
+
+    try:
+        return texts.to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError:
+        large = pa.types.is_large_string(texts.type)
+        return list(map(_word, texts.cast(pa.large_binary() if large else pa.binary()).to_pylist()))
+
+
+def _word(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return _NoText((data or b"").decode("utf-8", "backslashreplace"))
+
+
 def _plain(texts: Any) -> Any:
     """As an array of strings, an empty one for each that is missing: as if nulls had no bytes of their own."""
     import pyarrow as pa
@@ -330,10 +354,14 @@ def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[in
     if columns.label == "category":
         texts = _texts(name, column)
         encoded = texts if hasattr(texts, "dictionary") else _plain(texts).dictionary_encode()
-        words = np.array([*encoded.dictionary.to_pylist(), ""])
+        found = _words(encoded.dictionary)
+        words = np.array([*found, ""])
         codes = encoded.indices.fill_null(len(words) - 1).to_numpy()
         y = words[codes]
         missing = y == ""
+        if any(isinstance(word, _NoText) for word in found):
+            no_text = np.array([*(isinstance(word, _NoText) for word in found), False])
+            _refuse(no_text[codes], name, lambda i: f"{shortened(str(y[i]))} is not text in UTF-8", good, why)
     else:
         y = _numbers(name, column) + 0.0  # no −0
         missing = np.isnan(y)

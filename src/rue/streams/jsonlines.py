@@ -22,6 +22,8 @@ from rue.streams.scanning import Text, Unreadable
 __all__ = ["JsonLines"]
 
 _OTHER = re.compile(rb"(?:\A|\n)[ \t\r]*[^ \t\r\n{]")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escape that stands for half a character: alone it is no text."""
 _TWO = re.compile(rb"\}[ \t\r]*\{")
 """Where a second object may begin in a line."""
 
@@ -102,6 +104,8 @@ class JsonLines(Text):
             return "", f"{shortened(text)} is not JSON"
         if not isinstance(found, dict):
             return "", f"{shortened(text)} is not an object"
+        if not _encodable(record, found):
+            return "", f"{shortened(text)} has half a character (a lone surrogate), which is no text"
         for name in columns.used:
             value = found.get(name)
             if value is not None and not _fits(value, self._type(name, columns.kind(name))):
@@ -114,6 +118,17 @@ def _only_objects(data: bytes) -> bool:
     """Whether each line begins an object: pyarrow takes null for an empty one, and crashes if it comes first."""
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     return (data.startswith(b"{") and data.count(b"\n{") + 1 == lines) or _OTHER.search(data) is None
+
+
+def _encodable(line: bytes, found: Any) -> bool:
+    """Whether all that is text in an object can be written in UTF-8."""
+    if _HALF.search(line) is None:
+        return True
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _article(kind: str) -> str:
@@ -161,7 +176,7 @@ def _schema(data: bytes) -> Any:
             found = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
+        if isinstance(found, dict) and _encodable(line, found):
             for name, value in found.items():
                 values = columns.setdefault(name, [])
                 if value is not None:

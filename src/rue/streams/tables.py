@@ -302,6 +302,7 @@ def _frame(source: Any) -> Batches:
         if isinstance(source, pa.RecordBatch):
             source = pa.Table.from_batches([source])
         elif type(source).__module__.partition(".")[0] == "pandas":
+            _require_text(source)
             source = pa.Table.from_pandas(source, preserve_index=False)
         if not hasattr(source, "__arrow_c_stream__"):
             raise DataError(f"a table is a path, a file or a frame with an Arrow stream, not {type(source).__name__}.")
@@ -314,6 +315,22 @@ def _frame(source: Any) -> Batches:
         return _numbered(readers.pop() if readers else pa.RecordBatchReader.from_stream(source))
 
     return Batches(schema, read)
+
+
+def _require_text(frame: Any) -> None:
+    """Refuse what Python takes for text and no encoder does: half a character, a lone surrogate."""
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        values = [name, *(column if getattr(column.dtype, "kind", "O") in "OU" else ())]
+        for row, value in enumerate(values):
+            if isinstance(value, str) and not value.isascii():
+                try:
+                    value.encode()
+                except UnicodeEncodeError:
+                    where = f"row {row - 1} of column {str(name)!r}" if row else "the name of a column"
+                    raise DataError(
+                        f"{where}, {value[:40]!r}, has half a character (a lone surrogate), which is no text."
+                    ) from None
 
 
 def _once(reader: Any) -> Batches:

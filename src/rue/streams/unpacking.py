@@ -49,13 +49,25 @@ class _ByDecompressor:
                 raise EOFError("the compressed data end too soon")
 
 
+class _Borrowed:
+    """A file that Arrow reads, and does not close when it is done with it."""
+
+    closed = False
+
+    def __init__(self, raw: Any) -> None:
+        self.read = raw.read
+
+    def close(self) -> None:
+        pass
+
+
 class _ByArrow:
     """Bytes of zst, which Python's own library does not know."""
 
     def __init__(self, raw: Any) -> None:
         import pyarrow
 
-        self.file = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
+        self.file = pyarrow.CompressedInputStream(pyarrow.PythonFile(_Borrowed(raw), "r"), "zstd")
 
     def step(self, most: int) -> bytes:
         return self.file.read(most)  # type: ignore[no-any-return]
