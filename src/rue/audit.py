@@ -174,8 +174,8 @@ def audit(
     certificate = run.certificate(radius, domain, units)
     if run.learner.numbering is not None and not certificate.domain.keeps_zeros:
         raise SettingsError(
-            f"audit: against {certificate.domain!r} each of the {run.learner.d:,} features counts, also those that never "
-            "occur: give a radius, or number features from 0 on."
+            f"audit: against {certificate.domain!r} each of the {run.learner.d:,} features counts, also those that "
+            "never occur: give a radius, or number features from 0 on."
         )
     stream = Stored(run, X, y)
     if before is not None and run.learner.numbering is not None:
