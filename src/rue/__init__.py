@@ -19,7 +19,7 @@ from rue.domains import (
     Simplex,
 )
 from rue.entries import Entry, Race
-from rue.errors import BadExample, CheckFailed, DataError, RueError, SettingsError, UnknownName
+from rue.errors import BadExample, CheckFailed, DataError, NoRoom, RueError, SettingsError, UnknownName
 from rue.explaining import Explanation, Weights, explain, weights_of
 from rue.games import (
     ConvexRound,
@@ -164,6 +164,7 @@ __all__ = [
     "Mixture",
     "Model",
     "Move",
+    "NoRoom",
     "NumberGuessing",
     "Opponent",
     "Orthant",

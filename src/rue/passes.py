@@ -175,6 +175,7 @@ class Pass:
         narrow = block.narrowed()
         if self.learner.algorithm.wide is None and narrow.width < block.width:
             raise why  # the width is not that of some row, but of the matrix, or of the slots that words are hashed to
+        self.learner.begin_with(narrow)
         middle, outs = len(block) // 2, []
         for begin, end in ((0, middle), (middle, len(block))):
             outs.append(self._learn(narrow.part(begin, end).narrowed()))

@@ -444,6 +444,16 @@ class Learner:
             raise
         return numbered
 
+    def begin_with(self, block: Block) -> None:
+        """Start as wide as the widest of a block's rows that memory can hold; nothing happens if it has begun."""
+        rows: Any = block.rows(self.intercept)
+        if self._point is None and block.sparse and rows.indices.size:
+            starts = rows.indptr[:-1][np.diff(rows.indptr) > 0]
+            widths = np.maximum.reduceat(rows.indices, starts).astype(np.int64) + 1
+            fitting = widths[(widths + 1) * self._bytes_per_coordinate() <= memory_limit()]
+            if fitting.size:
+                self._begin(int(fitting.max()), sparse=True)
+
     def _require_positions(self, block: Block) -> None:
         if self.names.places and block.width > self.names.limit:
             raise DataError("this learner has learnt features by name: it cannot take more columns by position.")
@@ -474,6 +484,7 @@ class Learner:
             raise DataError(f"the example has {width} features, but the learner has {self.d}.")
         elif width > self.d:
             if not self.domain.grows:
+                self._require_memory(width + int(self.intercept), self._bytes_per_coordinate(), "its coordinates")
                 raise NoRoom(
                     f"the example has a feature {width - 1}, but {self.domain!r} was started with {self.d} features "
                     "and cannot grow: say the number when the learner is built, d=…."
