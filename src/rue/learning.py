@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, Unpack
 
 import numpy as np
@@ -23,6 +22,10 @@ from rue.regret.evidence import Evidence
 from rue.streams import Block, Labels, Reading, Stream, read, read_like
 
 __all__ = ["Kept", "Run", "certificate_of", "learn", "norm_of_point", "predictions_for", "score"]
+
+
+LARGEST = 1e150
+"""The norm of a learnt point from which on no ball of that size is looked at: nothing would be proved about it."""
 
 
 @kernel
@@ -160,7 +163,7 @@ def certificate_of(
         K = learner.domain
     else:
         size = norm_of_point(learner, units == "largest")
-        K = Ball(size if size > 0.0 else 1.0) if size < math.inf else learner.domain
+        K = Ball(size if size > 0.0 else 1.0) if size < LARGEST else learner.domain
     return evidence.certificate(K, units, scales, left_out)
 
 
