@@ -81,7 +81,8 @@ def spoilt(array, number, rng):
     if array.dtype.kind != "f":
         number = np.iinfo(array.dtype).max if number != -1.0 else 1
     where = np.unravel_index(rng.integers(array.size), array.shape) if rng.random() < 0.7 else ...
-    array[where] = number
+    with np.errstate(over="ignore"):  # 1e308 is an infinity in 32 bits
+        array[where] = number
     return array
 
 
