@@ -60,8 +60,10 @@ def drawn(seed):
 
 
 @pytest.mark.parametrize("part", range(5))
-def test_the_interval_holds_the_truth_and_the_point_is_in_the_set(part):
-    tight = 0
+def test_the_interval_holds_the_truth_and_the_point_is_in_the_set(part, monkeypatch):
+    """With few sweeps, so that Dykstra's algorithm often ends outside, and the test soon."""
+    monkeypatch.setattr("rue.domains.intersection._SWEEPS", 500)
+    tight = refused = 0
     for seed in range(40 * part, 40 * part + 40):
         K, constraints, X, rng = drawn(seed)
         loss, lambda_ = rng.choice(list(OBJECTIVES), p=[0.55, 0.15, 0.15, 0.15]), rng.choice([0.0, 0.1])
@@ -70,14 +72,20 @@ def test_the_interval_holds_the_truth_and_the_point_is_in_the_set(part):
         total = OBJECTIVES[loss](X @ u, y) + 6.0 * lambda_ * cp.sum_squares(u)
         wanted = cp.Problem(cp.Minimize(total), [c for each in constraints for c in each(u)]).solve(solver="CLARABEL")
         options = {"lambda_": lambda_, "intercept": False, "tolerance": 1e-4}
-        best = rue.best_in_hindsight(X, y, loss=loss, domain=K, **options)
+        try:
+            best = rue.best_in_hindsight(X, y, loss=loss, domain=K, **options)
+        except rue.SettingsError as error:
+            refused += "only just" in str(error)
+            continue
         room = 1e-6 * (1.0 + abs(wanted) + float(np.abs(X).sum()))
         assert best.at_least - room <= wanted <= best.value + room, seed
         for each in K.members:
             off = float(np.linalg.norm(best.point - each.project(best.point)))
             assert off <= 1.01e-9 * (1.0 + float(np.linalg.norm(best.point))), (seed, off)
         tight += best.gap <= 1e-3 * (1.0 + abs(wanted))
-    assert tight >= 36  # where the gap is wide, `note` says so
+        assert best.gap <= 1e-3 * (1.0 + abs(wanted)) or "gap" in best.note
+    assert refused <= 2  # sets that meet at a flat angle
+    assert tight >= 32
 
 
 def test_the_case_that_was_wrong():
@@ -107,8 +115,9 @@ def test_sets_that_do_not_meet_are_refused(K):
         rue.best_in_hindsight(np.eye(2), [1.0, -1.0], loss="linear", domain=K, intercept=False)
 
 
-def test_sets_that_touch_in_one_point():
+def test_sets_that_touch_in_one_point(monkeypatch):
     """Either a sentence or a true interval: the only point is (1, 0)."""
+    monkeypatch.setattr("rue.domains.intersection._SWEEPS", 500)
     K = Intersection(Ball(1.0), Ball(1.0, [2.0, 0.0]))
     try:
         best = rue.best_in_hindsight(np.eye(2), [1.0, -1.0], loss="square", domain=K, intercept=False)

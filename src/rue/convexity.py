@@ -222,7 +222,9 @@ def _look_at_set(domain: Domain) -> None:
             others = _claimed(domain, points)
             lowest = _lowest(domain, points, start)
     except Exception as error:
-        raise SettingsError(f"{name}: its methods fail in {d} coordinates, {error!r}.") from error
+        raise SettingsError(
+            f"{name}: its methods fail in {d} coordinates, {error!r} (a set of fixed width needs a `dimension`)."
+        ) from error
     if not np.isfinite(inside).all():
         raise SettingsError(f"{name}: onto gives points that are not finite numbers.")
     slack = 1e-7 * (1.0 + max(float(np.linalg.norm(u)) for u in inside))

@@ -192,6 +192,8 @@ def _search(problem: Hindsight, best: Best, start: Any) -> tuple[bool, str]:
         _offer_scaled(problem, best)
     if not best.over and not _escapes(problem, best):
         rounds = int(min(3000, max(300, 4e9 / (10.0 * problem.X.size + problem.d))))
+        if len(problem.domain.parts) > 1:  # every projection is a search of its own
+            rounds = min(rounds, 600)
         begin = best.point if start is None else start
         smooth = problem.known or problem.loss.smooth is not None
         (by_accelerated_gradients if smooth else by_subgradients)(problem, best, begin, rounds)
@@ -223,9 +225,10 @@ def _linear(problem: Hindsight, best: Best) -> tuple[bool, str]:
         corner = best.point.copy()
         if K.lowest(S, corner) and np.isfinite(corner).all():
             best.offer(K.project(corner))
-    elif K.bounded:
-        by_accelerated_gradients(problem, best, best.point, 300)
     best.offer_bound(problem.lower(g, S, best.point))
+    if K.bounded and not best.done:  # no closed form, or a projection that was not done
+        by_accelerated_gradients(problem, best, best.point, 300)
+        best.offer_bound(problem.lower(g, S, best.point))
     if best.at_least == -math.inf and K.sides(problem.d) is not None:
         return False, "the total loss has no lower bound: there are points with losses as negative as one likes"
     if best.at_least == -math.inf:
