@@ -97,7 +97,7 @@ class Reader:
         rows: Any = slice(None)
         shape, size = array.shape, array.shape[0] if places is None else places.coordinates
         if places is not None and f"{name}.rows" not in self.arrays:
-            rows, shape = np.arange(min(len(values), size)), (min(len(values), size), *array.shape[1:])
+            rows, shape = np.arange(len(values)), (size, *array.shape[1:])
         if f"{name}.rows" in self.arrays:
             rows = self.take(f"{name}.rows", (np.uint32, np.uint64))
             shape = (rows.size, *array.shape[1:])
