@@ -39,7 +39,7 @@ docs: $(VENV)/.test        ## the site, in build/site
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet 'hatchling>=1.25'
+	$(BIN)/python -m pip install --quiet 'hatchling>=1.25' editables
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m rue._prebuild
@@ -47,7 +47,7 @@ $(VENV)/.run: pyproject.toml
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet 'hatchling>=1.25'
+	$(BIN)/python -m pip install --quiet 'hatchling>=1.25' editables
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[test]'
 	$(BIN)/python -m compileall -q src
 	touch $@ $(VENV)/.run
