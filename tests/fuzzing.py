@@ -206,6 +206,12 @@ LETTERS += [
     b"true",
     b"2011-13-01",
     b"9" * 400,
+    b"\\ud800",
+    b'"\\udc00"',
+    b"\\ud83d\\ude00",
+    b',"',
+    b'",',
+    b"\n" * 20,
 ]
 
 
@@ -213,6 +219,8 @@ def fuzz_table(rng, lines, named):
     """A mutated table gives chunks that fit together, or one sentence; in smaller pieces, the same rows."""
     head = [lines[0]] if named == "csv" else []
     text = b"\n".join(head) + b"\n" * len(head) + mutated(lines, rng, LETTERS)
+    if rng.random() < 0.3:  # so many lines that an open quote runs over them
+        text += b"\n" + b"\n".join(rng.choice(lines[1:]) for _ in range(40)) + b"\n" + mutated(lines, rng, LETTERS)
     text = mutated([text], rng, LETTERS) if rng.random() < 0.2 else text
     try:
         table = open_table(io.BytesIO(text), named, separator=rng.choice([None, ","]) if named == "csv" else None)

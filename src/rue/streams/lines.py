@@ -60,11 +60,10 @@ def count_lines(text: bytes) -> int:
 
 @parser
 def _filled(data: Any) -> Any:
-    count, before = 0, np.uint8(10)
-    for i in range(data.size):
-        count += (data[i] == 10) & (before != 10)
-        before = data[i]
-    return count + (before != 10)
+    count = 0
+    for i in range(data.size - 1):  # a line that is not empty ends here
+        count += (data[i] != 10) & (data[i + 1] == 10)
+    return count + (data.size > 0 and data[data.size - 1] != 10)
 
 
 def count_filled(text: bytes) -> int:

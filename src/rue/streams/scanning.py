@@ -109,8 +109,6 @@ def follow(data: Any, separator: Any, limit: Any, state: Any) -> Any:
     while i < n and code == DONE:
         letter = data[i]
         if inside:
-            if i - begin >= limit:
-                code = TOO_LONG
             if letter == _QUOTE:
                 if i + 1 < n and data[i + 1] == _QUOTE:
                     i += 1
@@ -123,8 +121,13 @@ def follow(data: Any, separator: Any, limit: Any, state: Any) -> Any:
             elif letter == _LF:
                 ends += 1
                 line = i + 1
-                if ends == ask:
+                if i - begin >= limit:
+                    code = TOO_LONG
+                elif ends == ask:
                     code = RUNS_ON
+            else:
+                while i + 1 < n and data[i + 1] != _QUOTE and data[i + 1] != _LF:
+                    i += 1
         elif letter == _LF:
             begin, line, fresh = i + 1, i + 1, True
         elif letter == separator:
@@ -132,6 +135,9 @@ def follow(data: Any, separator: Any, limit: Any, state: Any) -> Any:
         else:
             if fresh and letter == _QUOTE:
                 inside, opened, ends, ask = True, line, 0, LINES + 1
+            else:
+                while i + 1 < n and data[i + 1] != separator and data[i + 1] != _LF:
+                    i += 1
             fresh = False
         i += 1
     state[NEXT], state[BEGIN], state[LINE], state[FRESH] = i, begin, line, fresh
