@@ -151,6 +151,10 @@ class HalfMeasured(OwnBall):
                 w[j] /= math.sqrt(square)
         return 0.0
 
+    bounded = True
+    support = OwnBall.support
+    diameter = OwnBall.diameter
+
 
 @rue.parameter
 class Scaled(OwnBall):

@@ -159,3 +159,12 @@ def test_regularised_certificates_on_an_intersection():
         total = OBJECTIVES["hinge"](X @ u, y) + 12 * 0.025 * cp.sum_squares(u)
         wanted = cp.Problem(cp.Minimize(total), [c for each in constraints for c in each(u)]).solve(solver="CLARABEL")
         assert shown.comparator_loss_at_least <= wanted + 1e-6 * (1.0 + abs(wanted)), seed
+
+
+def test_a_learner_whose_steps_are_far_too_long_stays_in_the_set():
+    """The residual says that these were no projections, but the point is not left outside."""
+    K = Intersection(Ball(1.0), Ball(1.0, [1.9, 0.0]))
+    learner = rue.OGD("hinge", K, "fixed:10000", intercept=False)
+    learner.run([[1.0, 2.0], [-3.0, 1.0], [0.5, -2.0]], [-1, 1, -1])
+    assert learner.residual > 1e-6
+    assert K.contains(learner.point, 1.01e-9)

@@ -61,7 +61,7 @@ C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 # Methods are inlined, because a call hands over every array of every argument (30 ns, as much as a short row takes);
 # not these, which go over the whole point or are rare: a call costs nothing there, inlining doubles the compiling.
-_CALLED = frozenset({"onto", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
+_CALLED = frozenset({"onto", "approach", "lowest", "sweep", "farthest", "multiply_out", "forget", "settle"})
 _CALLED |= {"nearest", "exactly", "times", "ending", "arrange", "teach", "tell"}
 _CALLED |= {"multiply", "turn", "choose_steps", "claim", "retire_some", "retire", "mix_loss", "close", "take_down"}
 _CALLED |= {"last_ends", "hash_one", "plain", "hash_row", "rank_many"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import parameter
-from rue.domains.base import Domain, _move_onto
+from rue._jit import kernel, parameter
+from rue.domains.base import Domain
 from rue.errors import SettingsError
 from rue.registry import make
 
@@ -18,6 +18,11 @@ __all__ = ["Intersection"]
 _SWEEPS = 5000
 _AGAIN = 3
 """How often Dykstra's algorithm is begun again from where it ended outside."""
+
+
+@kernel
+def _approach(domain: Any, w: Any, scratch: Any) -> Any:
+    return domain.approach(w, scratch)
 
 
 @parameter
@@ -70,8 +75,10 @@ class Intersection(Domain):
 
     Dykstra's algorithm (Boyle and Dykstra 1986) sweeps over the sets until a sweep changes nothing that matters; what
     is left is the residual, the largest distance to any of the sets or the last sweep's change, whichever is larger;
-    `learner.residual` and `residual(w)` report it. Sweeps grow in number with the distance of w: points a step away
-    from the set, as learners have them, take a few; points a million away may not be done after thousands.
+    `learner.residual` and `residual(w)` report it. If it ends outside, it is begun again from there: the point is then
+    in the set, though not the nearest, and the residual still says so. Sweeps grow in number with the distance of w:
+    points a step away from the set, as learners have them, take a few; points a million away may not be done after
+    thousands.
     `support` and `diameter` are the smallest of the members', which are upper bounds; `contains` asks every member, and
     `nearby` finds a point that they all contain.
 
@@ -127,6 +134,20 @@ class Intersection(Domain):
         return next((member.dimension for member in self.members if member.dimension is not None), None)
 
     def onto(self, w: Any, scratch: Any) -> Any:
+        """Dykstra's algorithm, begun again from where it ended outside: that ends inside, but not nearest to w."""
+        residual = self.approach(w, scratch)
+        off = residual
+        for _ in range(_AGAIN):
+            size = 0.0
+            for j in range(w.size):
+                size = max(size, abs(w[j]))
+            if not 1e-9 * (1.0 + size) < off < math.inf:
+                break
+            off = self.approach(w, scratch)
+        return residual
+
+    def approach(self, w: Any, scratch: Any) -> Any:
+        """Dykstra's algorithm once; the sets' corrections, which add up to the whole move, are left in `scratch`."""
         size = 0.0
         for i in range(scratch.shape[0]):
             for j in range(w.size):
@@ -149,7 +170,8 @@ class Intersection(Domain):
 
     def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
         """Whether w lies in every one of the sets, up to `tolerance` times its size."""
-        return all(member.contains(w, tolerance) for member in self.members)
+        point = self.vector(w)
+        return all(member.contains(point, tolerance) for member in self.members)
 
     def nearby(self, w: Any, centre: Any = None, tolerance: float = 1e-9) -> Any:
         """A point near w that `contains` accepts, or None where the search finds none.
@@ -192,7 +214,7 @@ class Intersection(Domain):
         for reach in (1.0 + float(np.linalg.norm(u)), 0.01 * (1.0 + float(np.linalg.norm(u)))):
             scale = length / reach
             scratch = np.empty((self.scratch_rows, v.size))
-            _move_onto(self, u + v / scale, scratch)
+            _approach(self, u + v / scale, scratch)
             normals = [m.bounded_part(p) * scale for m, p in zip(self.members, scratch, strict=False)]
             lacking = v - np.sum(normals, axis=0)
             heights = [m.support(normal) for m, normal in zip(self.members, normals, strict=True)]
@@ -208,6 +230,6 @@ class Intersection(Domain):
         """The projection of 0; refuses sets that do not meet."""
         point = self.project(np.zeros(d))
         far = max(float(np.linalg.norm(point - member.project(point))) for member in self.members)
-        if far > 0.02 * (1.0 + float(np.linalg.norm(point))):  # sets that touch in one point are approached slowly
+        if far > 1e-3 * (1.0 + float(np.linalg.norm(point))):  # sets that touch in one point are approached slowly
             raise SettingsError(f"{self!r}: the sets do not meet; the nearest point found is {far:.2g} away from one.")
         return point
