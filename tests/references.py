@@ -1,4 +1,4 @@
-"""The learners once more, each in at most fifteen lines of NumPy, written from THEORY.md and sharing no code with rue.
+"""The learners once more, each in at most fifteen lines of NumPy, written from docs/theory.md without rue's code.
 
 X holds the intercept's column of ones, c the weights of the examples, `slope(p, y)` a subgradient of the loss,
 `project` is Π_K and w is w_1. Round t's loss is weight·ℓ; t counts the examples whose weight is not 0.

@@ -83,7 +83,7 @@ def of(combination):
 
 
 def require_sound(learner, X, y, weights, **options):
-    """An audit of which every check holds, and the chain of inequalities of THEORY section 6."""
+    """An audit of which every check holds, and the chain of inequalities of docs/theory.md, section 6."""
     checked = rue.audit(learner, X, y, weights=weights, **options)
     assert checked.passed, f"{learner!r}\n{checked}"
     assert "FAIL" not in str(checked)

@@ -370,7 +370,7 @@ def test_the_flip_flop_on_other_intervals(domain):
 
 def test_ogd_survives_the_flip_flop():
     game = play(rue.OGD(domain="interval:-1,1"), FlipFlop(), rounds=1000)
-    assert game.regret == pytest.approx(43.9, abs=0.05)  # the figure of THEORY C4: step D/(L√(2t))
+    assert game.regret == pytest.approx(43.9, abs=0.05)  # the figure of docs/theory.md, C4: step D/(L√(2t))
     assert game.regret <= math.sqrt(2) * 2 * math.sqrt(1000)  # B6
     assert play(rue.OGD(domain="ball:1"), FlipFlop(), rounds=1000).regret <= math.sqrt(8000)  # B3
     assert game.forced is None

@@ -1,4 +1,4 @@
-"""The compiled-code machinery: hazards of DESIGN section 4, the disk cache, and what crosses into kernels.
+"""The compiled-code machinery: hazards of Numba, the disk cache, and what crosses into kernels.
 
 Real processes, real files, real edits on a copy of the package. `RUE_CACHE_DIR` of a child is always its own.
 """

@@ -23,7 +23,7 @@ ANY, SIGNS, COUNTS = "any real number", "−1 or +1", "a number ≥ 0"
 
 @dataclass(frozen=True)
 class Case:
-    """A loss beside its formulas from THEORY's table, its kinks (p, slope there) for a label, and its facts."""
+    """A loss beside its formulas from docs/theory.md, its kinks (p, slope there) for a label, and its facts."""
 
     loss: Any
     value: Any

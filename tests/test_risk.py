@@ -28,7 +28,7 @@ from rue.regret.risk import (
 
 
 def root(V, delta):
-    """S by bisection in 50 digits, from the formula as THEORY prints it."""
+    """S by bisection in 50 digits, from the formula as docs/theory.md prints it."""
     with localcontext() as context:
         context.prec = 50
         V, delta = Decimal(float(V)), Decimal(delta)

@@ -35,7 +35,7 @@ DATA = ROOT.parent / "shared" / "data"
 WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
-# The reference: MurmurHash3 and the rules of DESIGN 6.4, a value at a time.
+# The reference: MurmurHash3 and the rules of the docs, a value at a time.
 
 
 def murmur3(text):

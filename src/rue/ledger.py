@@ -65,7 +65,7 @@ class Silent(NamedTuple):
 
 @values
 class Ledger(NamedTuple):
-    """Sums over the examples scored, and the certificate's S = Σ g_t x_t (THEORY D1)."""
+    """Sums over the examples scored, and the certificate's S = Σ g_t x_t (docs/theory.md, D1)."""
 
     sums: Any
     """The number of examples, Σ weight, Σ weight·ℓ, mistakes, and A = Σ g_t p_t with g_t = weight·slope."""

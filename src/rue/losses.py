@@ -1,4 +1,4 @@
-"""Losses ℓ(p, y), convex in the prediction p (THEORY section 2).
+"""Losses ℓ(p, y), convex in the prediction p (docs/theory.md, section 2).
 
 A loss is a parameter with two compiled methods, `value(p, y)` and `slope(p, y)` (one chosen subgradient at each kink),
 and the facts theory asks of it. Margin losses take y ∈ {−1, +1} and depend on z = y·p; regression losses take any

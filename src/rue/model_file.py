@@ -1,4 +1,4 @@
-"""The model file: all it takes to go on exactly where learning stopped (DESIGN 6.3).
+"""The model file: all it takes to go on exactly where learning stopped.
 
 A file holds the settings and the state of a learner, its evidence, the labels' meaning, and what its maker wants to
 remember. Arrays are kept without the coordinates that are 0, so a wide model with few features in use is a small file.

@@ -1,4 +1,4 @@
-"""What a person or a program reads of a pass: one dictionary (DESIGN 6.2, stable) and one page."""
+"""What a person or a program reads of a pass: one page, and one dictionary whose fields are never renamed."""
 
 from __future__ import annotations
 

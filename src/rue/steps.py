@@ -1,4 +1,4 @@
-"""Step sizes η_t (THEORY A2 to A9).
+"""Step sizes η_t (docs/theory.md, A2 to A9).
 
 A step is a parameter with one compiled method, `eta(t, seen)`: t counts the examples from 1, and `seen` holds what a
 step may depend on, this round included. Some steps, `theory` first of all, depend on the loss and the domain; they are

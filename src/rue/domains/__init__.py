@@ -1,4 +1,4 @@
-"""Closed convex sets: `project`, `support`, `diameter`, `contains` (THEORY section 3)."""
+"""Closed convex sets: `project`, `support`, `diameter`, `contains` (docs/theory.md, section 3)."""
 
 from rue.domains.base import Domain
 from rue.domains.intersection import Intersection

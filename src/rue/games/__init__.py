@@ -1,4 +1,4 @@
-"""Games (THEORY Q5 and section 5): `play` a learner against an opponent that sees each point before it chooses."""
+"""Games (docs/theory.md, section 5): `play` a learner against an opponent that sees each point before it chooses."""
 
 from rue.games.adversaries import (
     FlipFlop,

@@ -1,4 +1,4 @@
-"""The opponents of THEORY section 5 (C1 to C5), each with the value it must force, and a stochastic environment."""
+"""The opponents C1 to C5 of docs/theory.md, each with the value it must force, and a stochastic environment."""
 
 from __future__ import annotations
 

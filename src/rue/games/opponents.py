@@ -1,4 +1,4 @@
-"""Rounds in general (THEORY Q5), and what an opponent is: it sees the point played, then reveals a convex loss.
+"""Rounds in general (docs/theory.md, Q5), and what an opponent is: it sees the point, then reveals a convex loss.
 
 A round is anything with `value(w)` and `subgradient(w)`. Two kinds say more of themselves: a `LinearRound` ⟨g, w⟩, and
 an `ExampleRound`, whose loss is that of the prediction for x. Your own opponent is a subclass with `begin`, which

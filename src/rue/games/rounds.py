@@ -1,4 +1,4 @@
-"""`play`: a learner against an opponent, round by round (THEORY Q5).
+"""`play`: a learner against an opponent, round by round (docs/theory.md, Q5).
 
 A convex round moves a learner exactly as a linear one does: a subgradient g at w_t is the example x = g, y = 1 under
 the linear loss. So every learner plays every game for which its domain makes sense.

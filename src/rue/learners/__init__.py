@@ -1,4 +1,4 @@
-"""Learners: an algorithm, a loss, a domain, a step, and the state they have reached (THEORY section 3)."""
+"""Learners: an algorithm, a loss, a domain, a step, and the state they have reached (docs/theory.md, section 3)."""
 
 from rue.learners.adaptive import AdaGrad
 from rue.learners.average import Average, BySteps, ByTime, Uniform

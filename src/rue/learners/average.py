@@ -1,4 +1,4 @@
-"""Averages of the points played, for online-to-batch conversion (THEORY B11).
+"""Averages of the points played, for online-to-batch conversion (docs/theory.md, B11).
 
 An average gives round t the weight α_t; the model is Σα_t w_t / Σα_t over the points *played*, w_1 … w_T. Example
 weights multiply α_t.

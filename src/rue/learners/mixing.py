@@ -1,4 +1,4 @@
-"""Exponential weights over members that come in kinds (THEORY B12), round by round inside a compiled loop.
+"""Exponential weights over members that come in kinds (docs/theory.md, B12), round by round inside a compiled loop.
 
 A member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`Chances`), at rate η = 1, or 1/(largest
 example weight so far) where that weight is more than 1, and the mixture loses at most ln K/η more than any member while

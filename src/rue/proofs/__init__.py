@@ -1,4 +1,4 @@
-"""The theorems of THEORY.md, each with its source, the notes' misprints, and an experiment that could refute it.
+"""The theorems of docs/theory.md, each with its source, the notes' misprints, and an experiment that could refute it.
 
 >>> import rue
 >>> found = rue.theorems()
@@ -17,7 +17,7 @@ __all__ = ["Comparison", "Proof", "Theorem", "Theorems", "theorems"]
 
 
 def theorems() -> Theorems:
-    """Every identifier of THEORY.md, in its order: definitions, algorithms, bounds, opponents, certificates.
+    """Every identifier of docs/theory.md, in its order: definitions, algorithms, bounds, opponents, certificates.
 
     Iterate over them, take one by its identifier, print them as a table; `run()` plays one out and says what was
     claimed, what was observed, and whether it holds.

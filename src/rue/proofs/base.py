@@ -1,4 +1,4 @@
-"""A theorem of THEORY.md: its statement, where the notes have it, and an experiment that could refute it."""
+"""A theorem of docs/theory.md: its statement, where the notes have it, and an experiment that could refute it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ Experiment = Callable[[np.random.Generator], tuple[str, Sequence[Comparison]]]
 
 @dataclasses.dataclass(frozen=True)
 class Theorem:
-    """One identifier of THEORY.md: a definition, an algorithm, a bound, an opponent or a certificate."""
+    """One identifier of docs/theory.md: a definition, an algorithm, a bound, an opponent or a certificate."""
 
     id: str
     statement: str
@@ -131,7 +131,7 @@ def theorem(statement: str, *, source: str, misprint: str = "") -> Callable[[Exp
 
 
 class Theorems(Sequence[Theorem]):
-    """Theorems in the order of THEORY.md, by number or by identifier; `str()` is a table."""
+    """Theorems in the order of docs/theory.md, by number or by identifier; `str()` is a table."""
 
     def __init__(self, listed: Iterable[Theorem]) -> None:
         self._listed = tuple(listed)

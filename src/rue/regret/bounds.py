@@ -1,4 +1,4 @@
-"""Upper bounds on regret and mistakes (THEORY section 4, B1 to B10), each checked against the run it speaks of.
+"""Upper bounds on regret and mistakes (docs/theory.md, B1 to B10), each checked against the run it speaks of.
 
 >>> import rue
 >>> from rue.regret.trace import trace

@@ -1,4 +1,4 @@
-"""Certificates: upper bounds on regret computed from the run itself (THEORY section 6).
+"""Certificates: upper bounds on regret computed from the run itself (docs/theory.md, section 6).
 
 D1: with g_t the slope at p_t, A = Σ g_t p_t and S = Σ g_t x_t, convexity gives R_T(K) ≤ A + h_K(−S) for every set K at
 once, for the predictions of any model, with no assumption on the data. D2 sharpens it for regularised rounds, D3 by

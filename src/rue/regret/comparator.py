@@ -1,4 +1,4 @@
-"""The best point in hindsight: its total loss, and a certified lower bound on any point's (THEORY D5)."""
+"""The best point in hindsight: its total loss, and a certified lower bound on any point's (docs/theory.md, D5)."""
 
 from __future__ import annotations
 

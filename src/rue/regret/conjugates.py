@@ -1,4 +1,4 @@
-"""Losses made of straight lines and parabolas, as the solvers of hindsight read them (THEORY D5).
+"""Losses made of straight lines and parabolas, as the solvers of hindsight read them (docs/theory.md, D5).
 
 `Loss.pieces` writes such a loss as a sum of *terms*
 

@@ -302,7 +302,7 @@ class Evidence:
 
     @property
     def _rounding(self) -> float:
-        """How far off a sum over the rounds may be, relative to the terms (THEORY, end of section 6)."""
+        """How far off a sum over the rounds may be, relative to the terms (docs/theory.md, end of section 6)."""
         return (float(self.ledger.sums[accounts.EXAMPLES]) + 10.0) * 4e-16
 
     def divisors(self, units: str, scales: Any, size: int) -> Any:

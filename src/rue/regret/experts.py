@@ -1,4 +1,4 @@
-"""Experts: K columns of predictions mixed by exponential weights, and what that costs at most (THEORY B12).
+"""Experts: K columns of predictions mixed by exponential weights, and what that costs at most (docs/theory.md, B12).
 
 Round t gives column k the weight v_k ∝ e^{−η_t C_k}, with C_k what the column has lost before. The total loss of the
 mixture is at most the best column's plus a *price*, on every stream, wherever predictions and labels come from:

@@ -130,7 +130,7 @@ class Hindsight:
         return H
 
     def noise(self, g: Any) -> Any:
-        """How far Σ g_t x_t may be off by rounding, coordinate by coordinate (THEORY section 6)."""
+        """How far Σ g_t x_t may be off by rounding, coordinate by coordinate (docs/theory.md, section 6)."""
         if self._absolute is None:
             self._absolute = abs(self.X).T
         size = self._absolute @ np.abs(g)

@@ -1,4 +1,4 @@
-"""Risk: what the losses of one pass say about examples still to come (THEORY B11, B13, B14).
+"""Risk: what the losses of one pass say about examples still to come (docs/theory.md, B11, B13, B14).
 
 The examples must be drawn independently from one distribution, and each scored before it is learnt; then the mean loss
 of the pass bounds the risk of the *average of the points played* (Risk(w) = E ℓ(⟨w, x⟩, y) on a new example), without

@@ -1,4 +1,4 @@
-"""Minimising a stored stream's loss over a domain, each solver with the gap it has certified (THEORY D5)."""
+"""Minimising a stored stream's loss over a domain, each solver with the gap it has certified (docs/theory.md, D5)."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Bound:
     """A theorem's value for a run, its assumptions, and whether this run met each; `str()` says it in a line."""
 
     theorem: str
-    """Its identifier in THEORY.md."""
+    """Its identifier in docs/theory.md."""
     form: str
     """`worst case` (from bounds on the data), `data` (from what was seen) or `tuned` (for the step it asks for)."""
     value: float
@@ -52,7 +52,7 @@ class Bound:
     observed: float | None = None
     """The regret or the mistakes it bounds, when known."""
     tolerance: float = 0.0
-    """What rounding may add to `observed` (THEORY, end of section 6)."""
+    """What rounding may add to `observed` (docs/theory.md, end of section 6)."""
     remark: str = ""
     """What else a reader should know, in words."""
     comparator: Any = None

@@ -95,7 +95,7 @@ class Stored:
         return math.fsum(self.weights * self.losses_of(u)) + 0.5 * lambda_ * float(self.weights.sum()) * float(u @ u)
 
     def rounding(self, K: Domain, lambda_: float, comparator: Comparator) -> float:
-        """THEORY, end of section 6, where U is the farthest that a comparator can be."""
+        """docs/theory.md, end of section 6, where U is the farthest that a comparator can be."""
         u = comparator.point
         U, norms, g = reach(K, np.zeros(u.size)), self.norms, np.abs(self.slopes)
         if not math.isfinite(U):

@@ -149,7 +149,7 @@ class Trace:
         return int(np.count_nonzero(self.labels * self.predictions <= 0.0))
 
     def tolerance(self, U: float) -> float:
-        """What rounding may add to a regret against points of norm ≤ U (THEORY, end of section 6).
+        """What rounding may add to a regret against points of norm ≤ U (docs/theory.md, end of section 6).
 
         Where U is infinite, the minimiser of regularised rounds has norm ≤ max‖g_t‖/λ.
         """

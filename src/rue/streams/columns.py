@@ -1,4 +1,4 @@
-"""How the columns of a table become features (DESIGN 6.4).
+"""How the columns of a table become features.
 
 A column of numbers or booleans has a slot of its own, in the order of the columns. Text, and any column named as a
 category, is hashed: `column=value` has value 1 in the slot k + (MurmurHash3 & (2^bits − 1)), where k slots are owned.

@@ -1,4 +1,4 @@
-"""What the data calls its classes, and the numbers that losses know (DESIGN 6.2): −1 and +1, or 1, 2, 3, …"""
+"""What the data calls its classes, and the numbers that losses know: −1 and +1, or 1, 2, 3, …"""
 
 from __future__ import annotations
 
