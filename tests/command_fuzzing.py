@@ -8,6 +8,7 @@ it names.
 """
 
 import bz2
+import contextlib
 import dataclasses
 import gzip
 import hashlib
@@ -175,14 +176,11 @@ class Reader(threading.Thread):
 
 
 def watched(process, mishap, args):
-    """Send the signals, wait for the end: the exit code and the largest memory."""
-    begun, pending = time.monotonic(), list(mishap.signals)
+    """Send the signals, wait for the end: the exit code and the largest memory that was seen."""
+    begun, pending, memory = time.monotonic(), list(mishap.signals), 0
     due = begun + pending[0][0] if pending else None
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, usage.ru_maxrss * 1024
+    while process.poll() is None:
+        memory = max(memory, peak(process.pid))
         now = time.monotonic()
         if due is not None and now >= due:
             os.kill(process.pid, pending.pop(0)[1])
@@ -192,6 +190,15 @@ def watched(process, mishap, args):
             process.wait()
             raise AssertionError(("still running", MOST_SECONDS, args, mishap))
         time.sleep(0.005)
+    return process.returncode, memory
+
+
+def peak(pid):
+    """The largest memory of a process so far, in bytes; 0 if it has ended."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        return int(found[1]) * 1024 if found else 0
+    return 0
 
 
 # Data.

@@ -30,6 +30,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.soak)
 
 
+PEAK = """
+def peak():
+    for line in open("/proc/self/status"):
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+"""
+"""Source for a child process: its largest memory so far, in bytes. (What getrusage says begins with its parent's.)"""
+
+
 def many(short, long):
     """How often a randomised test repeats: a little in `make test`, a lot in `make soak`."""
     return long if SOAK else short

@@ -349,5 +349,5 @@ def test_ctrl_c_before_anything_came(wait, tmp_path):
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert b"nothing was learnt" in out
+    assert b"nothing was learnt" in out or error == b"rue: stopped by Ctrl-C.\n"  # before it had begun to learn
     assert b"Traceback" not in error

@@ -22,7 +22,7 @@ import pytest
 from safetensors.numpy import save as pack
 
 import rue
-from conftest import many
+from conftest import PEAK, many
 from rue.container import FORMAT, LONGEST, OLDEST, _digest, read_container, write_container
 from rue.inspection import describe
 from rue.model_file import Model, load, load_model, save, save_model
@@ -431,7 +431,9 @@ def test_absurd_sizes(files, tmp_path, value):
             assert refused_or_usable(path, also_use=False), place
 
 
-LIMITED = """
+LIMITED = (
+    PEAK
+    + """
 import resource, sys, rue
 from rue.model_file import load
 import safetensors
@@ -443,8 +445,9 @@ for path in sys.argv[1:]:
         print("model")
     except rue.DataError as error:
         print("refused")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak() // 1024)
 """
+)
 
 
 def test_an_absurd_width_takes_no_memory(files, tmp_path):

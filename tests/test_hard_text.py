@@ -23,6 +23,7 @@ import pytest
 from scipy import sparse
 
 import rue
+from conftest import PEAK
 from rue.errors import DataError
 from rue.streams import read as read_stream
 from rue.streams.columns import plan
@@ -155,10 +156,10 @@ def limited(*args, data=None, limit=None, env=None):
         if limit:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-    program = (
-        "import resource, sys; from rue.cli.app import main\n"
+    program = PEAK + (
+        "import sys; from rue.cli.app import main\n"
         "try:\n    main()\n"
-        "finally:\n    print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)"
+        "finally:\n    print('peak', peak() // 2**20, file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, args)],

@@ -1,5 +1,7 @@
 """More than two classes: softmax members, their mixture, classes that come late, and the way through the house."""
 
+import csv
+import io
 import itertools
 import json
 import math
@@ -475,7 +477,7 @@ def test_from_a_table_to_predictions(tmp_path):
     assert chances[0].count("light, blue") == 1
     np.testing.assert_array_equal(np.array([row.split(",") for row in chances[1:]], dtype=float), p[:, 1:])
     best = np.array(run.labels.classes)[p[:, 1:].argmax(axis=1)]
-    assert labels.stdout.splitlines()[1:] == best.tolist()
+    assert [row[0] for row in csv.reader(io.StringIO(labels.stdout))][1:] == best.tolist()
     loss = -np.log(p[np.arange(240), run.y.astype(int)]).mean()
     assert f"240 labelled examples: mean loss {loss:.6g}, {(best != words).sum()} mistakes" in labels.stderr
     shown = command("inspect", out[0]).stdout

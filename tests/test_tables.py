@@ -22,7 +22,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rue
-from conftest import ROOT, SOAK, many
+from conftest import PEAK, ROOT, SOAK, many
 from rue.errors import DataError
 from rue.streams import Labels
 from rue.streams.columns import Columns, find_column, plan
@@ -914,7 +914,9 @@ def test_real_tables_against_the_slow_encoder(name):
     assert y[:2000] == [float(row[target]) for row in dicts]
 
 
-GROWING = """
+GROWING = (
+    PEAK
+    + """
 import io, resource, sys
 from rue.streams.columns import plan
 from rue.streams.tables import open_table
@@ -941,8 +943,9 @@ table = open_table(Long(int(sys.argv[1])), "csv")
 columns = plan(table.schema, target="y")
 for piece in table.pieces():
     rows += len(table.chunk(piece, columns).block)
-print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(rows, peak() // 2**20)
 """
+)
 
 
 def test_memory_does_not_grow_with_the_stream():

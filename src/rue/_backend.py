@@ -28,9 +28,8 @@ _PLAIN: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 if FAST:
     from rue import _fast
 
-    INLINED = _fast.INLINED
-else:
-    INLINED = {**_PLAIN, "forceinline": True}
+INLINED: dict[str, Any] = _fast.INLINED if FAST else {**_PLAIN, "forceinline": True}
+"""The options for functions that are inlined where a kernel calls them."""
 
 
 def method_options(called: bool, ours: bool) -> dict[str, Any]:

@@ -16,8 +16,9 @@ __all__ = ["flush", "open_closed", "writing_stdout"]
 def open_closed() -> None:
     """Put something in the place of standard streams that are closed, as after `rue … >&-`.
 
-    Python has None for such a stream, and the next file opened gets its number. What is printed then goes nowhere, and
-    nothing is read; a path that names the stream, such as /dev/stdout, cannot be written, as it should be.
+    Python has None for such a stream, and the next file opened gets its number. What is printed then goes nowhere; a
+    path that names the stream, such as /dev/stdout, cannot be written, as it should be. `sys.stdin` stays None, so that
+    who wants to read it can tell.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
@@ -26,11 +27,11 @@ def open_closed() -> None:
                 os.fstat(number)
                 continue
             os.open(os.devnull, os.O_RDONLY)  # which gets the lowest number that is free
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
-        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 

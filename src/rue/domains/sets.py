@@ -70,7 +70,7 @@ class Ball(Domain):
         return None if self.centre.any() else self.radius
 
     def as_ball(self, d: int) -> tuple[Any, float]:
-        return self.centre if self.centre.size else np.zeros(d), self.radius
+        return self.centre if self.centre.size else np.broadcast_to(0.0, d), self.radius  # zeros that take no memory
 
     @property
     def grows(self) -> bool:  # type: ignore[override]  # an off-centre ball has a fixed width
