@@ -474,7 +474,9 @@ def test_an_absurd_width_takes_no_memory(files, tmp_path):
     *said, peak = done.stdout.split()
     assert said == 8 * ["model"]
     bare = subprocess.run([sys.executable, "-c", LIMITED], env=environment, capture_output=True, text=True, check=True)
-    assert int(peak) - int(bare.stdout.split()[-1]) < 64 * 1024  # KiB
+    assert (
+        int(peak) - int(bare.stdout.split()[-1]) < 96 * 1024
+    )  # KiB; a table of 2²² rows that was touched would take 128 MiB
 
 
 @pytest.mark.parametrize(

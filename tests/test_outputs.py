@@ -499,7 +499,10 @@ def test_standard_streams_may_be_closed(folder, inside):
         elif number == 1:
             assert "regret at most" in done.stderr
     done = closed(0, "learn", "-", "--format", "svmlight", "-q")
-    assert (done.returncode, done.stderr) == (1, "rue: there are no examples to learn in standard input.\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "rue: standard input is closed: give the data as a file or through a pipe.\n",
+    )
     done = closed(1, *LEARN, "--report", "/dev/stdout")
     assert done.returncode == 1
     assert done.stderr == "rue: /dev/stdout cannot be written: descriptor 1 is not open for writing.\n"

@@ -63,6 +63,8 @@ def _label_range(loss: Loss, low: float | None, high: float | None) -> tuple[flo
 def largest_norm(domain: Domain, d: int | None) -> float:
     """max ‖w‖ over the domain, or an upper bound of it."""
     size = domain.dimension or d
+    if (radius := domain.centred_radius) is not None:  # of a ball that may have very many coordinates
+        return radius
     if (ball := domain.as_ball(size or 0)) is not None:
         return ball[1] + norm(ball[0])
     if (total := domain.l1_radius or domain.simplex_total) is not None:
