@@ -16,7 +16,9 @@ class Kernels(BuildHookInterface):
             return
         source = Path(self.root, "src")
         env = {**os.environ, "PYTHONPATH": str(source)}
-        done = subprocess.run([sys.executable, "-m", "rue._prebuild"], env=env, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "rue._prebuild", "x86-64-v3"], env=env, capture_output=True, text=True
+        )
         if done.returncode != 0 or not (source / "rue/prebuilt").is_dir():
             self.app.display_warning(f"without compiled kernels: {(done.stderr or done.stdout).strip()[-300:]}")
             return

@@ -16,7 +16,7 @@ import pytest
 
 import rue
 from conftest import ROOT
-from rue._cache import has_level, source_digest
+from rue._cache import levels, source_digest
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHONS = sorted(line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line))
@@ -35,7 +35,7 @@ def built(tmp_path_factory):
 
 def test_the_wheel_holds_the_package_its_types_and_its_data(built):
     (path,) = built.glob("*.whl")
-    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_") if has_level() else "any"
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_") if levels() else "any"
     assert path.name == f"rue-{rue.__version__}-py3-none-{platform}.whl"
     with zipfile.ZipFile(path) as wheel:
         names = set(wheel.namelist())
@@ -43,7 +43,7 @@ def test_the_wheel_holds_the_package_its_types_and_its_data(built):
         scripts = wheel.read(f"rue-{rue.__version__}.dist-info/entry_points.txt").decode()
     sources = {str(file.relative_to(ROOT / "src")) for file in (ROOT / "src/rue").rglob("*.py")}
     assert sources | {"rue/py.typed", "rue/streams/census.npz"} <= names
-    assert any(name.startswith(f"rue/prebuilt/{source_digest()}/") for name in names) == has_level()
+    assert any(name.startswith(f"rue/prebuilt/{source_digest()}/") for name in names) == bool(levels())
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
     assert "rue = rue.cli.app:main" in scripts
     assert set(about.get_all("Provides-Extra")) >= {"all", "docs", "frames", "plot", "river", "sklearn", "test"}

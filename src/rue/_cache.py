@@ -29,7 +29,7 @@ from numba.core import caching, compiler, config, serialize
 
 from rue._backend import BACK_END
 
-__all__ = ["LEVEL", "PREBUILT", "DiskCache", "cache_folder", "has_level", "source_digest"]
+__all__ = ["LEVELS", "PREBUILT", "DiskCache", "cache_folder", "levels", "source_digest"]
 
 
 class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
@@ -61,9 +61,9 @@ class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
         file, found = self._file(sig, target_context.codegen()), None
         if file is not None:
             found = self._load(file, _read_own, target_context)
-        if found is None and has_level():  # as trustworthy as the sources beside it, whoever owns them
-            file = PREBUILT / source_digest() / self._file_name(sig, LEVEL)
-            found = self._load(file, Path.read_bytes, target_context)
+        for level in levels() if found is None else ():  # as trustworthy as the sources beside it, whoever owns them
+            file = PREBUILT / source_digest() / self._file_name(sig, level)
+            found = found or self._load(file, Path.read_bytes, target_context)
         return found
 
     @staticmethod
@@ -97,7 +97,7 @@ class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
         folder = cache_folder()
         if folder is None:
             return None
-        processor = LEVEL if config.CPU_NAME == LEVEL else codegen.magic_tuple()
+        processor = config.CPU_NAME if config.CPU_NAME in LEVELS else codegen.magic_tuple()
         return folder / self._file_name(sig, processor)
 
     def _file_name(self, sig: Any, processor: Any) -> str:
@@ -105,21 +105,26 @@ class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
         return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}"
 
 
-LEVEL = "x86-64-v3"
-"""What prebuilt kernels are compiled for: x86-64 processors since 2013, with AVX2 and FMA."""
+LEVELS = {
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+    "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
+}
+"""What prebuilt kernels may be compiled for, the best first, and what a processor needs for it beside the ones below."""
 PREBUILT = Path(__file__).parent / "prebuilt"
 """Kernels compiled when the package was built or set up (see `rue._prebuild`)."""
 
-_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
-
 
 @functools.cache
-def has_level() -> bool:
-    """Whether this processor runs code of `LEVEL`, and Numba was not told to compile for another one."""
-    if config.CPU_NAME not in (None, LEVEL) or config.CPU_FEATURES:
-        return False
-    features = llvm.get_host_cpu_features()
-    return all(features.get(name) for name in _FEATURES)
+def levels() -> tuple[str, ...]:
+    """The levels of this processor, the best first; none if Numba was told to compile for another one."""
+    if config.CPU_NAME is not None or config.CPU_FEATURES:
+        return ()
+    features, found = llvm.get_host_cpu_features(), list[str]()
+    for level, needed in reversed(LEVELS.items()):
+        if not all(features.get(name) for name in needed):
+            break
+        found.insert(0, level)
+    return tuple(found)
 
 
 @functools.cache

@@ -1,8 +1,9 @@
-"""Compile the kernels that most people need, once for all processors of a level: `python -m rue._prebuild`.
+"""Compile the kernels that most people need, for all processors of a level: `python -m rue._prebuild [LEVEL]`.
 
-It runs ordinary first uses of rue on tiny data, in processes that are told to compile for `LEVEL` and to keep what they
-compiled in a folder of their own; those files become `rue/prebuilt`. It is run by `make run`, `make test` and when a
-wheel is built. Without it rue compiles when a kernel is first needed, which takes seconds.
+It runs ordinary first uses of rue on tiny data, in processes that are told to compile for a level, by default the best
+of this processor, and to keep what they compiled in a folder of their own; those files become `rue/prebuilt`. It is run
+by `make run` and `make test`, and for x86-64-v3 when a wheel is built. Without it rue compiles when a kernel is first
+needed, which takes seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rue._cache import LEVEL, PREBUILT, has_level, source_digest
+from rue._cache import LEVELS, PREBUILT, levels, source_digest
 
 __all__ = ["build", "main"]
 
@@ -78,11 +79,11 @@ def _arrays() -> None:
 JOBS = {job.__name__[1:]: job for job in (_tables, _text, _arrays)}
 
 
-def build(folder: Path) -> int:
-    """Compile into a folder: how many kernels it holds then."""
+def build(folder: Path, level: str) -> int:
+    """Compile for a level into a folder: how many kernels it holds then."""
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary, "kernels")
-        env = {**os.environ, "NUMBA_CPU_NAME": LEVEL, "NUMBA_CPU_FEATURES": "", "RUE_CACHE_DIR": str(place)}
+        env = {**os.environ, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "RUE_CACHE_DIR": str(place)}
         env.pop("NUMBA_DISABLE_JIT", None)
         command = [sys.executable, "-m", "rue._prebuild", "job"]
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -91,8 +92,10 @@ def build(folder: Path) -> int:
             printed = process.communicate()[0]
             if process.returncode != 0:
                 raise RuntimeError(f"the kernels of {job} could not be compiled: {printed[-2000:]}")
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(place, folder)
+        for old in folder.glob("*"):
+            if old.name != source_digest():
+                shutil.rmtree(old)
+        shutil.copytree(place, folder, dirs_exist_ok=True)
     return sum(1 for _ in folder.glob("*/*"))
 
 
@@ -105,13 +108,18 @@ def main() -> None:
             JOBS[sys.argv[2]]()
             os.chdir(tempfile.gettempdir())
         return
-    if not has_level():
-        sys.stdout.write(f"this processor is below {LEVEL}: kernels are compiled when they are first needed\n")
+    if not levels():
+        sys.stdout.write(
+            f"this processor is below {list(LEVELS)[-1]}: kernels are compiled when they are first needed\n"
+        )
         return
-    if not (PREBUILT / source_digest()).is_dir():
-        sys.stdout.write("compiling the kernels that most people need, about half a minute ...\n")
+    level = sys.argv[1] if sys.argv[1:] else levels()[0]
+    done = PREBUILT / source_digest() / f"for-{level}"
+    if not done.exists():
+        sys.stdout.write(f"compiling the kernels that most people need for {level}, about half a minute ...\n")
         sys.stdout.flush()
-        sys.stdout.write(f"{build(PREBUILT)} kernels\n")
+        sys.stdout.write(f"{build(PREBUILT, level)} kernels\n")
+        done.touch()
 
 
 if __name__ == "__main__":
