@@ -109,7 +109,7 @@ LEVELS = {
     "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
     "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
 }
-"""What prebuilt kernels may be compiled for, the best first, and what a processor needs for it beside the ones below."""
+"""What prebuilt kernels may be compiled for, the best first, and what each needs beside what the ones below need."""
 PREBUILT = Path(__file__).parent / "prebuilt"
 """Kernels compiled when the package was built or set up (see `rue._prebuild`)."""
 
