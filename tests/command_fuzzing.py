@@ -65,7 +65,7 @@ WRONG = [  # each must be refused in words
     ["--loss", "no-such-loss"],
     ["--domain", "ball:-1"],
     ["--step", "fixed:nan"],
-    ["--learner", "svm:"],
+    ["--learner", "svm:-1"],
     ["--bad", "perhaps"],
     ["--task", "guess"],
     ["--format", "xls"],
