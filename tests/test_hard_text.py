@@ -224,8 +224,8 @@ def test_newlines_alone_are_read_in_little_memory(name, tmp_path):
         file.write(b"\n" * 32 * MIB + b"".join(rows[:15]) + b"\n" * 32 * MIB + b"".join(rows[15:]))
     target = [] if name == "n.svm" else ["--target", "y"]
     report = tmp_path / "r.json"
-    code, _, peak = limited("learn", tmp_path / name, *target, "-q", "--report", report)
-    assert code == 0
+    code, said, peak = limited("learn", tmp_path / name, *target, "-q", "--report", report)
+    assert code == 0, said
     assert read(report)["examples"] == 20
     assert peak < 700
 
