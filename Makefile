@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Tests of numbers, which run once more as on an old processor: what files, processes and pictures do is the same on any.
-NUMBERS := arithmetic bounds certificates docs games house losses proofs vectors
+NUMBERS := arithmetic audit bounds certificates committee comparator course digest docs domains experts games house \
+	learners lines losses mixture multiclass proofs references risk standing steps traps vectors
 
 .PHONY: run test check soak bench docs clean
 
