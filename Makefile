@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Tests of numbers, which run once more as on an old processor: what files, processes and pictures do is the same on any.
-NUMBERS := arithmetic audit bounds certificates committee comparator course digest docs domains experts games house \
-	learners lines losses mixture multiclass proofs references risk standing steps traps vectors
+NUMBERS := compiled/test_arithmetic compiled/test_vectors domains/test_domains games learners/test_committee \
+	learners/test_learners learners/test_mixture learners/test_multiclass learners/test_references learners/test_slots \
+	learners/test_standing losses proofs regret runs/test_course steps test_audit test_docs test_house test_traps
 
 .PHONY: run test check soak bench docs clean
 
@@ -16,10 +17,10 @@ run: $(VENV)/.run          ## learn a real stream and print risk, mistakes and t
 test soak: export OPENBLAS_NUM_THREADS := 1
 
 test: check                ## everything CI runs
-	$(BIN)/python -m rue._prebuild
+	$(BIN)/python -m rue.cli.prebuild
 	$(BIN)/python -m pytest -n 2 --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 tests/test_checks.py tests/test_references.py
-	$(BIN)/python tests/narrow.py -n 2 --dist worksteal src $(NUMBERS:%=tests/test_%.py)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 tests/test_checks.py tests/learners/test_references.py
+	$(BIN)/python tests/narrow.py -n 2 --dist worksteal src $(wildcard $(NUMBERS:%=tests/%) $(NUMBERS:%=tests/%.py))
 
 check: $(VENV)/.test       ## style, types, layers
 	$(BIN)/ruff check .
@@ -42,7 +43,7 @@ $(VENV)/.run: pyproject.toml
 	$(BIN)/python -m pip install --quiet 'hatchling>=1.25' editables
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m rue._prebuild
+	$(BIN)/python -m rue.cli.prebuild
 	touch $@
 
 $(VENV)/.test: pyproject.toml

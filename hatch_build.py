@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Kernels(BuildHookInterface):
-    """Runs `rue._prebuild` for a wheel that is to be handed out; an editable install has `make` for that."""
+    """Runs `rue.cli.prebuild` for a wheel that is to be handed out; an editable install has `make` for that."""
 
     def initialize(self, version: str, build_data: dict) -> None:
         if version == "editable":
@@ -17,7 +17,7 @@ class Kernels(BuildHookInterface):
         source = Path(self.root, "src")
         env = {**os.environ, "PYTHONPATH": str(source)}
         done = subprocess.run(
-            [sys.executable, "-m", "rue._prebuild", "x86-64-v3"], env=env, capture_output=True, text=True
+            [sys.executable, "-m", "rue.cli.prebuild", "x86-64-v3"], env=env, capture_output=True, text=True
         )
         if done.returncode != 0 or not (source / "rue/prebuilt").is_dir():
             self.app.display_warning(f"without compiled kernels: {(done.stderr or done.stdout).strip()[-300:]}")

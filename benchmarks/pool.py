@@ -12,11 +12,11 @@ import numpy as np
 import rue
 from benchmarks import data, streams
 from benchmarks.clock import best_of
-from rue._beside import helpers
 from rue.ledger import Silent, open_ledger
-from rue.passes import LARGE
-from rue.regret.evidence import open_evidence
+from rue.regret.certificates.evidence import open_evidence
+from rue.runs.passes import LARGE
 from rue.streams import blocks
+from rue.threads import helpers
 
 ROWS, PIECE = 60_000, 8_192
 MEMBERS = 48
@@ -72,7 +72,7 @@ def _times(X: Any, y: Any) -> dict[str, float]:
 
 def with_witnesses() -> list[tuple[str, float, str]]:
     """`rue.learn` with witnesses at 1, 10 and 100, as the command line keeps them, against `rue.learn` without."""
-    from rue.passes import Pass
+    from rue.runs.passes import Pass
 
     rows = []
     for name in ("text_like", "toxicity", "a9a", "covtype", "elec2"):

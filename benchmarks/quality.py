@@ -20,7 +20,7 @@ import rue
 from benchmarks import data
 from benchmarks.clock import best_of
 from benchmarks.data import SHARED
-from rue.passes import Pass
+from rue.runs.passes import Pass
 from rue.streams.data import Data
 
 STREAMS = {

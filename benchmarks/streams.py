@@ -21,7 +21,7 @@ import pyarrow.parquet
 
 import rue
 from benchmarks import data
-from rue.passes import Pass
+from rue.runs.passes import Pass
 from rue.streams.data import Data
 
 MB = 10**6

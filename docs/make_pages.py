@@ -23,8 +23,8 @@ from make_reference import anchor, group, pages
 from snippets import Page, filled
 
 import rue
+from rue.pictures.sheets import save
 from rue.registry import registered
-from rue.sheets import save
 
 DOCS = Path(__file__).parent
 

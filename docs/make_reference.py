@@ -30,14 +30,14 @@ MODULES = {
     "rue.audit": "regret",
     "rue.proofs": "regret",
     "rue.games": "games",
-    "rue.plots": "pictures",
-    "rue.contests": "pictures",
+    "rue.pictures.plots": "pictures",
+    "rue.pictures.races": "pictures",
     "rue.learners": "learners",
-    "rue.learning": "learning",
+    "rue.runs.learn": "learning",
     "rue.streams": "learning",
-    "rue.model_file": "learning",
-    "rue.race": "learning",
-    "rue.entries": "learning",
+    "rue.models.file": "learning",
+    "rue.race.race": "learning",
+    "rue.race.entries": "learning",
 }
 
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 import fuzzing
 import rue
-from test_resuming import PACKERS, WRITERS, svmlight, table, vw, write
+from formats import PACKERS, WRITERS, svmlight, table, vw, write
 
 MOST_MEMORY = 2**30
 """Bytes of a process whose input is at most a few MB: 200 MB to start, 400 MB while it compiles."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from rue.errors import DataError
-from rue.streams.columns import plan
-from rue.streams.tables import open_table
+from rue.streams.tables.columns import plan
+from rue.streams.tables.table import open_table
 
 
 def rows_of(path, columns):

@@ -9,12 +9,12 @@ import time
 import numpy as np
 
 from rue.errors import DataError
-from rue.streams.columns import plan
-from rue.streams.lines import split_point
 from rue.streams.names import Names
-from rue.streams.svmlight import Svmlight
-from rue.streams.tables import open_table
-from rue.streams.vw import VW
+from rue.streams.tables.columns import plan
+from rue.streams.tables.table import open_table
+from rue.streams.text.lines import split_point
+from rue.streams.text.svmlight import Svmlight
+from rue.streams.text.vw import VW
 
 SVMLIGHT = [
     b"+1 3:1 11:1 14:0.25 19:1e-3 39:1 42:-1.5 # comment",

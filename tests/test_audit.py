@@ -12,9 +12,9 @@ from scipy import sparse
 import rue
 from combinations import D, build, everything
 from conftest import many
-from rue._jit import Kernel, parameter
 from rue.audit import Check
-from rue.regret.stored import Stored
+from rue.compiled.bridge import Kernel, parameter
+from rue.regret.hindsight.stored import Stored
 
 _resolve = Kernel.resolve
 
@@ -304,7 +304,7 @@ def test_any_form_of_the_stream():
 
 
 def test_long_sparse_streams_are_cut_and_put_together(monkeypatch):
-    monkeypatch.setattr("rue.streams.base.ROWS", 6)
+    monkeypatch.setattr("rue.streams.block.ROWS", 6)
     X, y, _ = stream(3, rue.Hinge(), rows=20)
     assert require_sound(rue.OGD("hinge", "ball:2"), sparse.csr_matrix(X), y, None).comparator.value == pytest.approx(
         rue.best_in_hindsight(X, y, loss="hinge", radius=2).value, rel=1e-6

@@ -13,7 +13,7 @@ from rue.domains import Ball, Box, Domain, Halfspace, Hyperplane, Intersection, 
 from rue.games import play
 from rue.games.adversaries import MarginAdversary
 from rue.games.opponents import ExampleRound
-from rue.learners.standing import standing
+from rue.learners.mixture.standing import standing
 from rue.losses import Loss
 from rue.registry import registered
 

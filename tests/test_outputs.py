@@ -11,16 +11,15 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import rue
-from rue.container import read_container, write_container
-from rue.model_file import load_model
+from commands import read, receive, wait_until
+from rue.models.container import read_container, write_container
+from rue.models.file import load_model
 from rue.outputs import Output, write_file
-from test_cli import read
 
 ROWS = 60
 
@@ -44,19 +43,6 @@ LEARN = ["learn", "s.csv", "--target", "y", "--learner", "perceptron", "-q"]
 def left_behind():
     """Temporary files in the current folder."""
     return [name for name in os.listdir() if name.endswith(".part")]
-
-
-def receive(path):
-    """What comes through a FIFO, read in the background: a list that gets it, and what waits for the end."""
-    got = []
-
-    def read_all():
-        with open(path, "rb") as file:
-            got.append(file.read())
-
-    thread = threading.Thread(target=read_all, daemon=True)
-    thread.start()
-    return got, lambda: thread.join(60)
 
 
 def prepared(inside):
@@ -389,13 +375,6 @@ def test_two_processes_with_one_name_do_not_meet(folder):
         assert process.returncode == 0
         assert Path("p.csv").read_text().split() == ["prediction", "0.0", "2.0"][: 2 + i]
         assert len(left_behind()) == 1 - i
-
-
-def wait_until(true, most=120):
-    deadline = time.monotonic() + most
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 # Resuming.

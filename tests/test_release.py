@@ -16,7 +16,7 @@ import pytest
 
 import rue
 from conftest import ROOT
-from rue._cache import levels, source_digest
+from rue.compiled.cache import levels, source_digest
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHONS = sorted(line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line))

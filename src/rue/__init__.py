@@ -1,10 +1,9 @@
 """rue: online learning that needs no learning rate and carries a proof of how well it did."""
 
-import rue._interrupts as _interrupts  # noqa: F401  # first, for Ctrl-C during the imports below
+import rue._startup as _interrupts  # noqa: F401  # first, for Ctrl-C during the imports below
 from rue import checks
-from rue._jit import Vector, parameter
 from rue.audit import Audit, audit
-from rue.contests import plot_members, plot_race
+from rue.compiled.bridge import Vector, parameter
 from rue.domains import (
     Ball,
     Box,
@@ -18,9 +17,7 @@ from rue.domains import (
     Reals,
     Simplex,
 )
-from rue.entries import Entry, Race
 from rue.errors import BadExample, CheckFailed, DataError, NoRoom, RueError, SettingsError, UnknownName
-from rue.explaining import Explanation, Weights, explain, weights_of
 from rue.games import (
     ConvexRound,
     ExampleRound,
@@ -53,8 +50,7 @@ from rue.learners import (
     SoftmaxMixture,
     Uniform,
 )
-from rue.learners.standing import Member, Standing
-from rue.learning import Run, learn
+from rue.learners.mixture.standing import Member, Standing
 from rue.losses import (
     Absolute,
     CountLoss,
@@ -74,10 +70,12 @@ from rue.losses import (
     SquaredHinge,
     ZeroOne,
 )
-from rue.model_file import Model, load, save
-from rue.plots import plot_certificate, plot_mistakes, plot_regret, plot_risk
+from rue.models.file import Model, load, save
+from rue.pictures.plots import plot_certificate, plot_mistakes, plot_regret, plot_risk
+from rue.pictures.races import plot_members, plot_race
 from rue.proofs import Proof, Theorem, theorems
-from rue.race import race
+from rue.race.entries import Entry, Race
+from rue.race.race import race
 from rue.registry import make, names
 from rue.regret import (
     Assumption,
@@ -104,6 +102,8 @@ from rue.regret import (
     separable_bound,
     trace,
 )
+from rue.reports.explaining import Explanation, Weights, explain, weights_of
+from rue.runs.learn import Run, learn
 from rue.steps import Adaptive, Fixed, Horizon, Sequence, Sqrt, Step, Strong, Theory
 from rue.streams import Block, Labels, census
 from rue.version import __version__

@@ -12,19 +12,19 @@ from rue import ledger as accounts
 from rue.domains import Ball, Domain
 from rue.errors import DataError, RueError, SettingsError
 from rue.learners import Learner
-from rue.learning import Run, learn
 from rue.norms import norm
 from rue.registry import make
-from rue.regret.bounds import bounds
-from rue.regret.certificate import Certificate
-from rue.regret.comparator import Comparator
-from rue.regret.evidence import open_evidence
-from rue.regret.facts import reach
-from rue.regret.ranges import loss_range
-from rue.regret.risk import RiskBound, risk_always, risk_at_end
-from rue.regret.statement import Bound
-from rue.regret.stored import Stored
-from rue.regret.trace import Trace, trace
+from rue.regret.bounds.facts import reach
+from rue.regret.bounds.statement import Bound
+from rue.regret.bounds.trace import Trace, trace
+from rue.regret.bounds.upper import bounds
+from rue.regret.certificates.certificate import Certificate
+from rue.regret.certificates.evidence import open_evidence
+from rue.regret.hindsight.comparator import Comparator
+from rue.regret.hindsight.stored import Stored
+from rue.regret.risk.bounds import RiskBound, risk_always, risk_at_end
+from rue.regret.risk.ranges import loss_range
+from rue.runs.learn import Run, learn
 from rue.streams import Block
 
 __all__ = ["Audit", "Check", "audit"]
@@ -99,7 +99,7 @@ class Audit:
 
     def plot(self, path: Any = None) -> Any:
         """Regret, risk, certificate and, for classes, mistakes as a matplotlib Figure; `path` also saves it."""
-        from rue.plots import draw_audit
+        from rue.pictures.plots import draw_audit
 
         return draw_audit(self, path)
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from rue.convexity import require_convex
 from rue.domains import Domain
 from rue.errors import CheckFailed, SettingsError
 from rue.learners import Learner
 from rue.learners.points import TOTAL
 from rue.losses import Loss
+from rue.losses.convexity import require_convex
 from rue.steps import Seen, Step
 from rue.streams import Block
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import inline, kernel, values
+from rue.compiled.bridge import inline, kernel, values
 from rue.norms import LARGEST_TERM
 
 __all__ = [

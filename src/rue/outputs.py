@@ -19,7 +19,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rue._interrupts import cleanups
+from rue._startup import cleanups
 from rue.errors import DataError, SettingsError
 
 __all__ = ["Output", "require_apart", "require_not_read", "require_standard_output", "require_writable", "write_file"]

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rue._intrinsics import fetch
-from rue._jit import values
+from rue.compiled.bridge import values
+from rue.compiled.intrinsics import fetch
 
 __all__ = ["SOON", "DenseRow", "DenseRows", "SparseRow", "SparseRows"]
 
@@ -147,7 +147,7 @@ class SparseRow(NamedTuple):
     """Features at the places `indices[lo:hi]` of a point, with their `values[lo:hi]`.
 
     As the data have them their indices are `given[lo:hi]`, strictly increasing: the same array, unless a
-    `rue.numbering.Numbering` says where features are.
+    `rue.streams.numbering.Numbering` says where features are.
     """
 
     indices: Any

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 
-from rue._interrupts import IS_COMMAND, exit_at_once
+from rue._startup import IS_COMMAND, exit_at_once
 
 __all__ = ["Interruptible", "ignore_at_exit"]
 

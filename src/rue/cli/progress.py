@@ -8,8 +8,8 @@ from typing import TextIO
 
 from rue import ledger as accounts
 from rue.cli.folding import cut
-from rue.passes import Pass
-from rue.report import certified
+from rue.reports.report import certified
+from rue.runs.passes import Pass
 
 __all__ = ["Progress"]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from rue.cli.progress import Progress
 from rue.errors import DataError, SettingsError
-from rue.model_file import Model, save_model
+from rue.models.file import Model, save_model
 from rue.outputs import Output
-from rue.passes import Pass
+from rue.runs.passes import Pass
 from rue.streams import Block
 from rue.streams.data import Data
-from rue.streams.files import Place, Read, Spot
+from rue.streams.files.files import Place, Read, Spot
 
 __all__ = ["INTERRUPTED", "START", "Every", "Predictions", "Running", "csv_row"]
 

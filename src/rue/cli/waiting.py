@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from rue.race import Racing
+from rue.race.race import Racing
 
 __all__ = ["Waiting"]
 

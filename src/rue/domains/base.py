@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rue._jit import foreign, kernel, require_parameter
+from rue.compiled.bridge import foreign, kernel, require_parameter
 from rue.declared import Declared
 from rue.errors import DataError, SettingsError
 from rue.norms import norm

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rue._jit import kernel, parameter
+from rue.compiled.bridge import kernel, parameter
 from rue.domains.base import Domain
 from rue.errors import SettingsError
 from rue.registry import make

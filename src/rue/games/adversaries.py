@@ -15,7 +15,7 @@ from rue.games.opponents import ExampleRound, Forced, LinearRound, Move, Opponen
 from rue.learners.leader import Leader
 from rue.losses import Square
 from rue.registry import register
-from rue.regret.interior import has_barrier
+from rue.regret.hindsight.interior import has_barrier
 from rue.steps import Strong
 
 if TYPE_CHECKING:

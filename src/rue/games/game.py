@@ -210,7 +210,7 @@ class Game:
 
     def plot(self, path: Any = None) -> Any:
         """Regret round by round as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
-        from rue.plots import draw_game
+        from rue.pictures.plots import draw_game
 
         return draw_game(self, path)
 

@@ -2,11 +2,11 @@
 
 from rue.learners.adaptive import AdaGrad
 from rue.learners.average import Average, BySteps, ByTime, Uniform
-from rue.learners.base import Learner
-from rue.learners.classifier import ClassLearner, SoftmaxMixture
 from rue.learners.gradient import OGD, SVM, AdaptiveOGD, Perceptron
 from rue.learners.leader import FollowTheLeader
-from rue.learners.mixture import Mixture
+from rue.learners.learner import Learner
+from rue.learners.mixture.mixture import Mixture
+from rue.learners.softmax.classifier import ClassLearner, SoftmaxMixture
 
 __all__ = [
     "OGD",

@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue import numbering
-from rue._intrinsics import aligned_zeros
-from rue._jit import parameter, require_parameter, values
-from rue.convexity import require_set
+from rue.compiled.bridge import parameter, require_parameter, values
+from rue.compiled.intrinsics import aligned_zeros
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.learners.average import Average, BySteps, NoAverage
-from rue.learners.base import Learner
 from rue.learners.gradient import HUGE, require_loss
+from rue.learners.learner import Learner
 from rue.learners.points import MEMORY, TOTAL, T, padded
 from rue.ledger import overflows
 from rue.losses import Regularised
+from rue.losses.convexity import require_set
 from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
+from rue.streams import numbering
 
 __all__ = ["AdaGrad", "Diagonal"]
 

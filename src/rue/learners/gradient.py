@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from rue import numbering
-from rue._jit import foreign, inline, parameter, require_parameter
-from rue.convexity import once, require_convex, require_set
+from rue.compiled.bridge import foreign, inline, parameter, require_parameter
 from rue.domains import Ball, Domain, Reals
 from rue.errors import SettingsError
 from rue.learners.average import Average, NoAverage
-from rue.learners.base import Learner
+from rue.learners.learner import Learner
 from rue.learners.points import GRADIENTS, LARGEST, MASS, MEMORY, PENALTY, SCALE, Coordinate, Dense, Scaled, T
 from rue.ledger import overflows
 from rue.losses import Hinge, Indicator, Loss, PerceptronLoss, Regularised
+from rue.losses.convexity import once, require_convex, require_set
 from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
 from rue.steps import Adaptive, Fixed, Seen, Step, Strong, require_step
+from rue.streams import numbering
 
 __all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "require_loss"]
 

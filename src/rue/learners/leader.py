@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import parameter, values
-from rue.convexity import require_set
+from rue.compiled.bridge import parameter, values
 from rue.domains import Domain
 from rue.errors import DataError, SettingsError
-from rue.learners.base import Learner
 from rue.learners.gradient import require_loss
+from rue.learners.learner import Learner
 from rue.learners.points import MEMORY, T
 from rue.ledger import overflows
+from rue.losses.convexity import require_set
 from rue.norms import LEAST_PRODUCT, LEAST_SQUARE
 from rue.registry import make, register
 

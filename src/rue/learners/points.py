@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._intrinsics import aligned, aligned_zeros
-from rue._jit import values
+from rue.compiled.bridge import values
+from rue.compiled.intrinsics import aligned, aligned_zeros
 
 __all__ = [
     "GRADIENTS",

@@ -10,11 +10,11 @@ from rue.domains import Simplex
 from rue.errors import SettingsError
 from rue.games import NumberGuessing, OrthogonalAdversary, play
 from rue.learners import OGD, SVM, AdaGrad, AdaptiveOGD, FollowTheLeader, Perceptron
-from rue.learning import learn
 from rue.losses import Regularised
 from rue.proofs.base import Comparison, theorem, worst
 from rue.proofs.data import Given, classes, descent
 from rue.regret import best_in_hindsight
+from rue.runs.learn import learn
 from rue.steps import Horizon, Sequence, Sqrt, Strong, Theory
 
 __all__ = ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10"]

@@ -10,10 +10,10 @@ import numpy as np
 from rue.domains import Ball
 from rue.games import NumberGuessing, play
 from rue.learners import OGD, SVM, FollowTheLeader
-from rue.learning import learn
 from rue.proofs.base import Comparison, theorem, worst
 from rue.proofs.data import classes, hinge, in_ball, streams
 from rue.regret import best_in_hindsight, certify, hindsight_path
+from rue.runs.learn import learn
 from rue.steps import Sqrt
 
 __all__ = ["D1", "D2", "D3", "D4", "D5"]

@@ -11,7 +11,7 @@ from rue.games import FlipFlop, MarginAdversary, NumberGuessing, OrthogonalAdver
 from rue.learners import OGD, AdaptiveOGD, FollowTheLeader, Perceptron
 from rue.proofs.base import Comparison, theorem, worst
 from rue.proofs.data import Given
-from rue.regret.perceptron import separable_bound
+from rue.regret.bounds.perceptron import separable_bound
 from rue.steps import Horizon, Sqrt, Strong
 
 __all__ = ["C1", "C2", "C3", "C4", "C5"]

@@ -10,7 +10,6 @@ import numpy as np
 from rue.domains import Ball, Reals
 from rue.errors import SettingsError
 from rue.learners import OGD, SVM, Learner
-from rue.learning import learn
 from rue.losses import Hinge
 from rue.proofs.base import Comparison, theorem, worst
 from rue.proofs.data import hinge, population
@@ -24,7 +23,8 @@ from rue.regret import (
     risk_of_ogd,
     risk_of_svm,
 )
-from rue.regret.risk import coverage
+from rue.regret.risk.bounds import coverage
+from rue.runs.learn import learn
 from rue.steps import Fixed, Sqrt
 
 __all__ = ["B11", "B12", "B13", "B14"]

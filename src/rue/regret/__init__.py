@@ -1,14 +1,14 @@
 """Regret: what a run can prove about itself, what was best in hindsight, and what the theorems promise."""
 
-from rue.regret.bounds import bounds
-from rue.regret.certificate import Certificate
-from rue.regret.certifying import certify
-from rue.regret.comparator import Comparator, best_in_hindsight, hindsight_path
-from rue.regret.evidence import Evidence
-from rue.regret.experts import Mixed, mix
-from rue.regret.perceptron import perceptron_bound, separable_bound
-from rue.regret.ranges import loss_range
-from rue.regret.risk import (
+from rue.regret.bounds.perceptron import perceptron_bound, separable_bound
+from rue.regret.bounds.statement import Assumption, Bound
+from rue.regret.bounds.trace import Trace, trace
+from rue.regret.bounds.upper import bounds
+from rue.regret.certificates.certificate import Certificate
+from rue.regret.certificates.certify import certify
+from rue.regret.certificates.evidence import Evidence
+from rue.regret.hindsight.comparator import Comparator, best_in_hindsight, hindsight_path
+from rue.regret.risk.bounds import (
     RiskBound,
     risk_always,
     risk_at_end,
@@ -17,8 +17,8 @@ from rue.regret.risk import (
     risk_of_ogd,
     risk_of_svm,
 )
-from rue.regret.statement import Assumption, Bound
-from rue.regret.trace import Trace, trace
+from rue.regret.risk.experts import Mixed, mix
+from rue.regret.risk.ranges import loss_range
 
 __all__ = [
     "Assumption",

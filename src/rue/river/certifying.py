@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from river import base, compose, stream
 
+from river import base, compose, stream
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
 from rue.registry import make
-from rue.regret.certificate import Certificate, require_domain
-from rue.regret.evidence import Evidence, open_evidence
+from rue.regret.certificates.certificate import Certificate, require_domain
+from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.streams import Block, Labels
 
 __all__ = ["certify", "scores"]

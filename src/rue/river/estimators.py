@@ -8,13 +8,13 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from river import base
 
+from river import base
 from rue.errors import BadExample, DataError, SettingsError
-from rue.explaining import explain
 from rue.learners import ClassLearner, Learner, Mixture, SoftmaxMixture
 from rue.ledger import Silent
-from rue.model_file import Model, history_entry
+from rue.models.file import Model, history_entry
+from rue.reports.explaining import explain
 from rue.streams import Block, Labels
 
 __all__ = ["RueClassifier", "RueRegressor"]
@@ -61,7 +61,7 @@ class _Named:
 
     @property
     def model_(self) -> Model:
-        """The learner with its labels, as `rue.save` takes it and `rue.explaining` explains it."""
+        """The learner with its labels, as `rue.save` takes it and `rue.reports.explaining` explains it."""
         if self._learner is None:
             raise DataError("nothing has been learnt yet.")
         return Model(self._learner, labels=self._learnt_as(), history=[history_entry(self._learner.t)])

@@ -15,13 +15,13 @@ from rue import ledger as accounts
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import ClassLearner, Learner
 from rue.learners.points import owned
-from rue.learning import certificate_of
 from rue.losses import Regularised
-from rue.model_file import Model, history_entry
-from rue.passes import NO_CERTIFICATE
+from rue.models.file import Model, history_entry
 from rue.registry import make
-from rue.regret.certificate import Certificate
-from rue.regret.evidence import Evidence, open_evidence
+from rue.regret.certificates.certificate import Certificate
+from rue.regret.certificates.evidence import Evidence, open_evidence
+from rue.runs.learn import certificate_of
+from rue.runs.passes import NO_CERTIFICATE
 from rue.streams import Labels, blocks
 
 __all__ = ["Classifier", "Online", "Regressor", "gives_chances"]

@@ -1,9 +1,9 @@
 """Streams of examples: blocks of rows with labels and weights."""
 
-from rue.streams.base import Block, as_array, blocks, floats, one_sparse_row
+from rue.streams.block import Block, as_array, blocks, floats, one_sparse_row
 from rue.streams.labels import Labels
 from rue.streams.packaged import census
-from rue.streams.reading import Reading, Stream, read, read_like
+from rue.streams.stream import Reading, Stream, read, read_like
 
 __all__ = [
     "Block",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from rue.streams.base import Block
+from rue.streams.block import Block
 
 __all__ = ["BadRow", "Chunk"]
 

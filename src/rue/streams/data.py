@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from rue.errors import DataError, SettingsError
-from rue.streams.base import Block
+from rue.streams.block import Block
 from rue.streams.chunk import BadRow, Chunk
-from rue.streams.cutting import MAX_LINE, MIB, Recent, digest, too_long
-from rue.streams.files import (
+from rue.streams.files.cutting import MAX_LINE, MIB, Recent, digest, too_long
+from rue.streams.files.files import (
     Job,
     Onward,
     Piece,
@@ -123,7 +123,7 @@ class Data:
             raise DataError(f"the model was learnt from {kind} data, but {first.name} is {first.format}.")
         columns = None
         if features.get("columns") is not None:
-            from rue.streams.columns import Columns
+            from rue.streams.tables.columns import Columns
 
             columns = Columns.from_dict(features["columns"])
         return cls(
@@ -227,15 +227,15 @@ class Data:
 
     def _parser(self) -> Any:
         if self.format == "vw":
-            from rue.streams.vw import VW
+            from rue.streams.text.vw import VW
 
             return VW(self.bits)
-        from rue.streams.svmlight import Svmlight
+        from rue.streams.text.svmlight import Svmlight
 
         return Svmlight()
 
     def _table(self, source: Source, opened: contextlib.ExitStack) -> Any:
-        from rue.streams.tables import open_table
+        from rue.streams.tables.table import open_table
 
         named = {"ipc": "arrow"}.get(self.format, self.format)
         file = source.path
@@ -269,8 +269,8 @@ class Data:
     def _of_opened_table(
         self, source: Source, place: Place, labelled: bool, stop: Until, opened: contextlib.ExitStack
     ) -> Iterator[Job]:
-        from rue.streams.columns import find_column, plan
-        from rue.streams.tables import Position
+        from rue.streams.tables.columns import find_column, plan
+        from rue.streams.tables.table import Position
 
         table = self._table(source, opened)
         if self.columns is None:

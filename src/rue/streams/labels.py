@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError
-from rue.streams.base import as_array
+from rue.streams.block import as_array
 
 __all__ = ["MOST_CLASSES", "Labels", "plain"]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue._jit import values
+from rue.compiled.bridge import values
 
 __all__ = ["NOTHING_NEW", "Names", "NewNames"]
 

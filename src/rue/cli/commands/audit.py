@@ -13,12 +13,12 @@ from rue.cli.interrupts import Interruptible
 from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, Running
 from rue.errors import DataError
-from rue.learning import Kept
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.passes import Pass
-from rue.report import page, report, write_report
+from rue.reports.report import page, report, write_report
+from rue.runs.learn import Kept
+from rue.runs.passes import Pass
 from rue.streams import Block
-from rue.streams.cutting import MAX_LINE
+from rue.streams.files.cutting import MAX_LINE
 
 __all__ = ["audit"]
 

@@ -17,11 +17,11 @@ from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
 from rue.outputs import require_apart, require_not_read, require_writable
 from rue.registry import make
-from rue.regret.certificate import require_domain
-from rue.regret.evidence import open_evidence
-from rue.report import certificate_report, write_report
+from rue.regret.certificates.certificate import require_domain
+from rue.regret.certificates.evidence import open_evidence
+from rue.reports.report import certificate_report, write_report
 from rue.streams import Block, Labels
-from rue.streams.cutting import MAX_LINE
+from rue.streams.files.cutting import MAX_LINE
 
 __all__ = ["certify"]
 

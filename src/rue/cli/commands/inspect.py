@@ -8,10 +8,10 @@ import typer
 
 from rue.cli.app import app
 from rue.cli.folding import say
-from rue.inspection import describe
-from rue.model_file import load_model
+from rue.models.file import load_model
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.sheets import saveable
+from rue.pictures.sheets import saveable
+from rue.reports.inspection import describe
 
 __all__ = ["inspect"]
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from rue.baselines import Baselines
 from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.folding import columns, say
@@ -21,17 +20,18 @@ from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
-from rue.learners.mixture import Pooled
-from rue.learning import Kept
-from rue.model_file import history_entry, load_model
-from rue.model_schema import POSITION, require
+from rue.learners.mixture.mixture import Pooled
+from rue.models.file import history_entry, load_model
+from rue.models.schema import POSITION, require
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.passes import Pass
-from rue.report import page, report, write_report
-from rue.sheets import saveable
-from rue.streams.cutting import MAX_LINE
+from rue.pictures.sheets import saveable
+from rue.reports.report import page, report, write_report
+from rue.runs.baselines import Baselines
+from rue.runs.learn import Kept
+from rue.runs.passes import Pass
 from rue.streams.data import Data
-from rue.streams.files import Place, Spot
+from rue.streams.files.cutting import MAX_LINE
+from rue.streams.files.files import Place, Spot
 
 __all__ = ["learn", "require_task"]
 

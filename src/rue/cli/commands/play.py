@@ -12,8 +12,8 @@ from rue.cli.folding import say
 from rue.errors import SettingsError
 from rue.games import play as played
 from rue.outputs import require_apart, require_writable
+from rue.pictures.sheets import saveable
 from rue.registry import make, names
-from rue.sheets import saveable
 
 __all__ = ["play"]
 

@@ -15,12 +15,12 @@ from rue.cli.standard import writing_stdout
 from rue.errors import SettingsError
 from rue.learners import ClassLearner
 from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
-from rue.model_file import Model, load_model
+from rue.models.file import Model, load_model
 from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
-from rue.regret.evidence import open_evidence
+from rue.regret.certificates.evidence import open_evidence
 from rue.streams import Block
-from rue.streams.cutting import MAX_LINE
 from rue.streams.data import Data
+from rue.streams.files.cutting import MAX_LINE
 from rue.streams.labels import plain
 
 __all__ = ["predict"]

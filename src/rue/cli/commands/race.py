@@ -18,12 +18,12 @@ from rue.cli.standard import writing_stdout
 from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.race import Racing
-from rue.report import write_report
-from rue.sheets import saveable
-from rue.streams.cutting import MAX_LINE
+from rue.pictures.sheets import saveable
+from rue.race.race import Racing
+from rue.reports.report import write_report
 from rue.streams.data import Data
-from rue.streams.files import Read
+from rue.streams.files.cutting import MAX_LINE
+from rue.streams.files.files import Read
 
 __all__ = ["race"]
 

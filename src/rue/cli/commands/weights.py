@@ -9,9 +9,9 @@ import typer
 
 from rue.cli.app import app
 from rue.cli.standard import writing_stdout
-from rue.explaining import weights_of
-from rue.model_file import load_model
+from rue.models.file import load_model
 from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
+from rue.reports.explaining import weights_of
 from rue.streams.labels import plain
 
 __all__ = ["weights"]

@@ -1,0 +1,126 @@
+"""Compile the kernels that most people need, for all processors of a level: `python -m rue.cli.prebuild [LEVEL]`.
+
+It runs ordinary first uses of rue on tiny data, in processes that are told to compile for a level, by default the best
+of this processor, and to keep what they compiled in a folder of their own; those files become `rue/prebuilt`. It is run
+by `make run` and `make test`, and for x86-64-v3 when a wheel is built. Without it rue compiles when a kernel is first
+needed, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rue.compiled.cache import LEVELS, PREBUILT, levels, source_digest
+
+__all__ = ["build", "main"]
+
+
+def _write_data() -> None:
+    """A classification, a regression and three classes, as a CSV each, and the first as VW text and svmlight."""
+    rng = random.Random(0)
+    rows = [(rng.choice("ab"), rng.random(), rng.random()) for _ in range(40)]
+    labels: dict[str, Callable[[float, float], str]] = {
+        "classes": lambda x, z: "yes" if x > z else "no",
+        "numbers": lambda x, z: f"{x + z:.3f}",
+        "several": lambda x, z: "pqr"[int(3 * z)],
+    }
+    for name, label in labels.items():
+        lines = [f"{word},{x:.3f},{label(x, z)}" for word, x, z in rows]
+        Path(f"{name}.csv").write_text("\n".join(["word,x,y", *lines, ""]))
+    signs = [(1 if x > z else -1, word, x) for word, x, z in rows]
+    Path("text.vw").write_text("".join(f"{sign} |n {word} x:{x:.3f}\n" for sign, word, x in signs))
+    Path("rows.svm").write_text("".join(f"{sign} 1:{x:.3f} 3:1\n" for sign, _, x in signs))
+
+
+def _command(*args: str) -> None:
+    from rue.cli.app import app
+    from rue.cli.commands import register
+
+    register(args[0])
+    app([*args], standalone_mode=False)
+
+
+def _tables() -> None:
+    _command("learn", "classes.csv", "--target", "y", "--model", "m.rue", "--predictions", "p.csv", "-q")
+    _command("predict", "m.rue", "classes.csv", "-o", "q.csv")
+    _command("learn", "several.csv", "--target", "y", "--model", "s.rue", "-q")
+
+
+def _text() -> None:
+    _command("learn", "text.vw", "--model", "v.rue", "-q")
+    _command("predict", "v.rue", "text.vw", "-o", "q.csv")
+    _command("learn", "rows.svm", "-q")
+    _command("learn", "numbers.csv", "--target", "y", "--model", "n.rue", "-q")
+
+
+def _arrays() -> None:
+    import numpy as np
+
+    import rue
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    run = rue.learn(X, np.sign(X[:, 0]))
+    run.predict(X)
+    for label in ([1.0, -1.0], [0.5, 2.0]):
+        learner = rue.learn(X[:2], label).learner
+        learner.predict(X[0])
+        learner.update(X[0], label[0])
+
+
+JOBS = {job.__name__[1:]: job for job in (_tables, _text, _arrays)}
+
+
+def build(folder: Path, level: str) -> int:
+    """Compile for a level into a folder: how many kernels it holds then."""
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary, "kernels")
+        env = {**os.environ, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "RUE_CACHE_DIR": str(place)}
+        env.pop("NUMBA_DISABLE_JIT", None)
+        command = [sys.executable, "-m", "rue.cli.prebuild", "job"]
+        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        running = {job: subprocess.Popen([*command, job], env=env, **streams) for job in JOBS}
+        for job, process in running.items():
+            printed = process.communicate()[0]
+            if process.returncode != 0:
+                raise RuntimeError(f"the kernels of {job} could not be compiled: {printed[-2000:]}")
+        for old in folder.glob("*"):
+            if old.name != source_digest():
+                shutil.rmtree(old)
+        shutil.copytree(place, folder, dirs_exist_ok=True)
+    return sum(1 for _ in folder.glob("*/*"))
+
+
+def main() -> None:
+    """Build the kernels of this package, unless they are there, or this processor could not run them."""
+    if sys.argv[1:2] == ["job"]:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            _write_data()
+            JOBS[sys.argv[2]]()
+            os.chdir(tempfile.gettempdir())
+        return
+    if not levels():
+        sys.stdout.write(
+            f"this processor is below {list(LEVELS)[-1]}: kernels are compiled when they are first needed\n"
+        )
+        return
+    level = sys.argv[1] if sys.argv[1:] else levels()[0]
+    done = PREBUILT / source_digest() / f"for-{level}"
+    if not done.exists():
+        sys.stdout.write(f"compiling the kernels that most people need for {level}, about half a minute ...\n")
+        sys.stdout.flush()
+        sys.stdout.write(f"{build(PREBUILT, level)} kernels\n")
+        done.touch()
+
+
+if __name__ == "__main__":
+    main()

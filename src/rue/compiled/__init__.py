@@ -1,0 +1,1 @@
+"""Everything that knows Numba: parameters, kernels, and loops in vector instructions."""

@@ -1,0 +1,579 @@
+"""`Learner`: an algorithm, its loss, domain and step, and the state it has reached."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Protocol
+
+import numpy as np
+from numpy import ndarray
+
+from rue.compiled.bridge import Strided, twin
+from rue.errors import BadExample, DataError, NoRoom, SettingsError
+from rue.learners import loop
+from rue.learners.one_example import Names, complaint, dense_row, number, one_row, sparse_row
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, of_coordinates, owned, state_of
+from rue.learners.turns import Turn, busy, wait_until_idle
+from rue.ledger import Ledger, Silent
+from rue.memory import gibibytes, memory_limit
+from rue.streams import Block, blocks
+from rue.streams.numbering import Numbering, in_use, spread
+
+__all__ = ["Algorithm", "Learner"]
+
+_FLOAT64 = np.dtype(np.float64)
+_REFUSED = loop.REFUSED
+
+
+class Algorithm(Protocol):
+    """What makes one learner differ from another: a frozen description that can start in any number of coordinates."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def loss(self) -> Any: ...
+    @property
+    def domain(self) -> Any: ...
+    @property
+    def averaging(self) -> bool: ...
+    @property
+    def wide(self) -> int | None: ...
+    @property
+    def bytes_per_coordinate(self) -> int: ...
+    def describe(self) -> str: ...
+    def explain(self, size: int) -> str: ...
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[Any, Any]: ...
+
+
+class Learner:
+    """A learner that can predict, be updated, or run over many examples; made by `OGD`, `Perceptron`, `SVM`, ….
+
+    Its state is a value: `copy`, `==` and `pickle` work, and a learner goes on bit for bit from wherever it stands,
+    one example at a time or in blocks of any size. With an intercept, coordinate 0 of `point` is the intercept's. A
+    learner serves one thread at a time: `predict` and `copy` wait for their turn, and `update` and `run` raise
+    `RueError` while another thread is in the learner. Give each thread a copy, or use a lock.
+    """
+
+    _loop = loop.run_rows
+
+    def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
+        if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
+            raise SettingsError(f"{algorithm.name}: d must be the number of features, not {d!r}.")
+        if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
+            raise SettingsError(f"{algorithm.name}: intercept must be True or False, not {intercept!r}.")
+        self.algorithm, self.intercept = algorithm, bool(intercept)
+        self.d, self.names = 0, Names()
+        """The number of features, and the names of those that came in dicts."""
+        self.numbering: Numbering | None = None
+        """Where in the point's arrays features are, once there are so many that only those that occur have a place."""
+        self._rule: Any = None
+        self._point: Any = None
+        self._busy = False
+        self._ready()
+        fixed = algorithm.domain.dimension
+        if d is None and fixed is not None:
+            d = fixed - int(self.intercept)
+            if d < 0:
+                raise SettingsError(
+                    f"{algorithm.name}: {algorithm.domain!r} has {fixed} coordinates, none left for the intercept."
+                )
+        if d is not None:
+            self._begin(int(d), sparse=True)
+
+    def _ready(self) -> None:
+        """What is derived from the state and never stored: compiled entry points and the kernels' view of the rule."""
+        self._rule_twin = twin(self._rule)
+        self._learn_dense: Any = None
+        self._learn_sparse: Any = None
+        self._predict_dense: Any = None
+        self._predict_sparse: Any = None
+        self._shape: tuple[int] | None = None
+        self._run_rows: dict[tuple[type, type], Any] = {}
+
+    # What it is.
+
+    @property
+    def loss(self) -> Any:
+        return self.algorithm.loss
+
+    @property
+    def domain(self) -> Any:
+        return self.algorithm.domain
+
+    @property
+    def t(self) -> int:
+        """How many examples it has learnt."""
+        return 0 if self._point is None else int(self._point.memory[T])
+
+    @property
+    def coordinates(self) -> int:
+        """The number of features, and one more with an intercept."""
+        return self.d + int(self.intercept)
+
+    @property
+    def places(self) -> int:
+        """How many coordinates have a place in its arrays: all, or of wide data those that have occurred."""
+        return self.coordinates if self.numbering is None else self.numbering.size + int(self.intercept)
+
+    def coordinates_of_places(self) -> Any:
+        """The coordinate at each place, −1 at one that is never used; None where places are coordinates."""
+        return None if self.numbering is None else self.numbering.coordinates(self.intercept)
+
+    def point_in_places(self, average: bool = False) -> Any:
+        """`point`, or with `average` the `average`, of the coordinates that have a place."""
+        if self._point is None:
+            return self.domain.start(self.coordinates)
+        if average and self._point.memory[TOTAL] > 0.0:
+            return self._point.averaged(self.domain)[: self.places]
+        return self._point.current(self.domain)[: self.places]
+
+    def scales_in_places(self) -> Any:
+        """`scales` of the coordinates that have a place; None for a learner that has none."""
+        return None if self._point is None else getattr(self._point, "scales", lambda: None)()
+
+    def _in_full(self, array: Any) -> Any:
+        """Numbers for the coordinates that have a place as numbers for all; NoRoom if they are too many."""
+        if self.numbering is None or array is None:
+            return array
+        each = 8 * max(1, math.prod(array.shape[1:]))
+        self._require_memory(self.coordinates, each, "an array of all its coordinates")
+        return spread(array, self.coordinates_of_places(), self.coordinates)
+
+    @property
+    def point(self) -> Any:
+        """w_t in full, the intercept first if there is one; `rue.weights_of` lists those that are not 0."""
+        return self._in_full(self.point_in_places())
+
+    @property
+    def weights(self) -> Any:
+        """The weights of the features."""
+        return self.point[int(self.intercept) :]
+
+    @property
+    def bias(self) -> float:
+        """The weight of the intercept, 0 without one."""
+        return float(self.point_in_places()[0]) if self.intercept else 0.0
+
+    @property
+    def average(self) -> Any:
+        """Σα_t w_t / Σα_t over the points played so far, in full; w_1 before the first."""
+        self._require_average()
+        return self._in_full(self.point_in_places(average=True))
+
+    def _require_average(self) -> None:
+        if not self.algorithm.averaging:
+            raise SettingsError(f"{self.algorithm.name}: no average is kept: build it with average='uniform'.")
+
+    @property
+    def penalty(self) -> float:
+        """Σ weight·(λ/2)‖w_t‖² over the rounds so far: the regulariser's part of a regularised loss."""
+        return 0.0 if self._point is None else float(self._point.memory[PENALTY])
+
+    @property
+    def scales(self) -> Any:
+        """What a scale-free learner divides each coordinate by, its largest magnitude so far; None for the others."""
+        return self._in_full(self.scales_in_places())
+
+    @property
+    def residual(self) -> float:
+        """The worst distance to the domain that a projection by Dykstra's algorithm has left."""
+        return 0.0 if self._point is None else float(self._point.memory[RESIDUAL])
+
+    def explain(self) -> str:
+        """The step it takes and why, in words."""
+        if self._point is None and self.domain.diameter(1) != self.domain.diameter(4):
+            return "the step depends on the number of features, which the first example or d= will tell"
+        return self.algorithm.explain(self.coordinates)
+
+    def __repr__(self) -> str:
+        return f"{self.algorithm.name}({self.algorithm.describe()}, intercept={self.intercept})"
+
+    # One example at a time. The two fast paths check no more than memory safety needs: the compiled code does the rest.
+
+    def predict(self, x: Any, average: bool = False) -> float:
+        """The prediction for one example, ⟨w, x⟩; never changes the learner. With `average`, of the averaged point.
+
+        x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row.
+        """
+        while self._busy:  # `turns` says why this is safe
+            wait_until_idle(self)
+        self._busy = True
+        try:
+            if not average:
+                if type(x) is ndarray:
+                    if x.shape == self._shape and x.dtype is _FLOAT64:
+                        p: float = self._predict_dense(self._point, x, self.intercept, False)
+                        if isfinite(p):
+                            return p
+                elif type(x) is dict and tuple(x) == self.names.keys and self._predict_sparse is not None:
+                    names = self.names.pack(x)
+                    p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
+                    if isfinite(p):
+                        return p
+            return self._predict_any(x, average)
+        finally:
+            self._busy = False
+
+    def update(self, x: Any, y: float, weight: float = 1.0) -> None:
+        """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing."""
+        if self._busy:  # `turns` says why this is safe
+            raise busy()
+        self._busy = True
+        try:
+            if type(x) is ndarray and x.shape == self._shape and x.dtype is _FLOAT64:
+                status = self._learn_dense(self._rule_twin, self._point, x, self.intercept, y, weight)
+            elif type(x) is dict and tuple(x) == self.names.keys and self._learn_sparse is not None:
+                names = self.names.pack(x)
+                status = self._learn_sparse(
+                    self._rule_twin, self._point, names.indices, names.values, self.intercept, y, weight
+                )
+            else:
+                status = self._update_any(x, y, weight)
+        except TypeError as error:
+            raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
+        finally:
+            self._busy = False
+        if status > _REFUSED:
+            raise DataError(complaint(status, self, x, y, weight))
+
+    def _update_any(self, x: Any, y: Any, weight: Any) -> int:
+        """Any form of example; afterwards the fast path above takes the next one like it."""
+        begun, d, known = self._point is not None, self.d, len(self.names.places)
+        numbering, numbered = self.numbering, 0 if self.numbering is None else self.numbering.known
+        status = loop.BAD_FEATURE
+        try:
+            status = self._learn_any(x, number(y), number(weight))
+        finally:
+            if status != loop.OK:  # names and widths that came with it go with it
+                self.names.forget_from(known)
+                self.numbering = numbering
+                if numbering is not None:
+                    numbering.forget_from(numbered)
+                self._set_width(d)
+                if not begun:
+                    self._rule = self._point = None
+                    self._ready()
+        return status
+
+    def _learn_any(self, x: Any, y: float, weight: float) -> int:
+        if isinstance(x, Mapping):
+            if not self.names.places and self.d and self.t:
+                raise DataError("this learner has learnt rows by position: it cannot take names now.")
+            pair: Any = self.names.row(x)
+            width = self.names.width(pair[0])
+        else:
+            if self.names.places:
+                raise DataError("this learner has learnt features by name: it cannot take them by position now.")
+            pair = sparse_row(x)
+            width = 0 if pair is None or not pair[0].size else int(pair[0][-1]) + 1
+        if pair is None:
+            row = dense_row(x)
+            self._widen(row.size, exact=True)
+            if self.numbering is not None:
+                return self._learn_numbered((np.arange(row.size, dtype=np.uint32), row), y, weight)
+            self._resolve_dense(row)
+            return int(self._learn_dense(self._rule_twin, self._point, row, self.intercept, y, weight))
+        self._widen(width)
+        if self.numbering is not None:
+            return self._learn_numbered(pair, y, weight)
+        self._resolve_sparse(*pair)
+        return int(self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, y, weight))
+
+    def _learn_numbered(self, pair: Any, y: float, weight: float) -> int:
+        """One example whose features have places of their own: a block of one row."""
+        block = self._make_room(one_row(pair, self.d, y, weight))
+        out = np.empty(1)
+        status = self._run(block.rows(self.intercept), block, Silent(0), out, 0)[1]
+        return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
+
+    def _predict_any(self, x: Any, average: bool) -> float:
+        if average:
+            self._require_average()
+        pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+        row = dense_row(x) if pair is None else None
+        values: Any = row if pair is None else pair[1]
+        if not np.isfinite(values).all():
+            raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
+        if row is not None and self._point is not None and row.size != self.d:
+            raise DataError(f"the example has {row.size} features, but the learner has {self.d}.")
+        if self._point is None:  # nothing learnt yet: a fresh copy that knows its width answers
+            fresh, last = copy.deepcopy(self), int(pair[0][-1]) + 1 if pair and pair[0].size else 0
+            fresh._widen(last if row is None else row.size)
+            return fresh._predict_any(x, average)
+        average = average and self._point.memory[TOTAL] > 0.0
+        if self.numbering is not None:
+            numbered = (np.arange(self.d, dtype=np.uint32), row) if pair is None else pair
+            learner, block = self._reading(one_row(numbered, 2**32))
+            return float(learner._predict_block(block, average)[0][0])
+        if row is not None:
+            self._resolve_dense(row)
+            return float(self._predict_dense(self._point, row, self.intercept, average))
+        assert pair is not None
+        inside = pair[0] < self.d  # features never seen have weight 0
+        pair = pair if inside.all() else (pair[0][inside], pair[1][inside])
+        self._resolve_sparse(*pair)
+        return float(self._predict_sparse(self._point, *pair, self.intercept, average))
+
+    def _resolve_dense(self, row: Any) -> None:
+        if self._learn_dense is None:
+            row = Strided(row)
+            self._learn_dense = loop.learn_dense.resolve(self._rule, self._point, row, self.intercept, 1.0, 1.0)
+            self._predict_dense = loop.predict_dense.resolve(self._point, row, self.intercept, False)
+            self._set_width(self.d)
+
+    def _set_width(self, d: int) -> None:
+        self.d = d
+        self._shape = None if self._learn_dense is None or self.numbering is not None else (d,)
+        if self.numbering is not None:
+            self._learn_sparse = self._predict_sparse = None  # for features in places of their own
+
+    def _resolve_sparse(self, indices: Any, values: Any) -> None:
+        if self._learn_sparse is None:
+            rule, point, intercept = self._rule, self._point, self.intercept
+            self._learn_sparse = loop.learn_sparse.resolve(rule, point, indices, values, intercept, 1.0, 1.0)
+            self._predict_sparse = loop.predict_sparse.resolve(point, indices, values, intercept, False)
+
+    # Many examples.
+
+    def run(self, X: Any, y: Any = None, weights: Any = None) -> Any:
+        """Learn examples in order, going on from where it stands; returns the predictions made before each update.
+
+        X is an array, a scipy sparse matrix, or a stream of blocks. A refused example gets NaN. An unusable one stops
+        with `BadExample`; those before it have been learnt.
+        """
+        outs: list[Any] = []
+        known = isinstance(X, ndarray) or hasattr(X, "tocsr")
+        whole = np.empty(X.shape[0]) if known and X.ndim == 2 else None
+        before = 0
+        for block in blocks(X, y, weights):
+            out = np.empty(len(block)) if whole is None else whole[before : before + len(block)]
+            end, why = self.run_block(block, Silent(0), out, 0)
+            if why:
+                raise BadExample(before + end, why)
+            outs.append(out)
+            before += len(block)
+        if whole is not None:
+            return whole
+        return np.concatenate(outs) if outs else np.empty(0)
+
+    def run_block(self, block: Block, ledger: Ledger | Silent, out: Any, begin: int) -> tuple[int, str]:
+        """Learn a block from row `begin` on; the row it stopped at and why, or its length and "".
+
+        The ledger needs room for all coordinates; `widen` first.
+        """
+        if out.shape != (len(block),) or out.dtype != _FLOAT64 or not out.flags.c_contiguous or begin < 0:
+            raise DataError("run_block: out must be a contiguous float64 array with one place for each row, begin ≥ 0.")
+        with Turn(self):
+            return self._run_block(block, ledger, out, begin)
+
+    def _run_block(self, block: Block, ledger: Ledger | Silent, out: Any, begin: int) -> tuple[int, str]:
+        block = self._make_room(block)
+        y, weights = block.labels(), block.column_of_weights()
+        for attempt in (block, None):
+            attempt = attempt or block.in_order()
+            rows = attempt.rows(self.intercept)
+            end, status = self._run(rows, block, ledger, out, begin)
+            if status == loop.OK:
+                return end, ""
+            if status != loop.UNORDERED:
+                break
+            begin = end
+        row = rows.row(end) if status != loop.BROKEN else None
+        x = np.empty(0) if row is None else rows.values[int(row.lo) : int(row.hi)]
+        return end, complaint(status, self, x, y[end], weights[end] if weights.size else 1.0)
+
+    def _run(self, rows: Any, block: Block, ledger: Any, out: Any, begin: int) -> tuple[int, int]:
+        """The compiled loop over a block's rows from `begin` on: where it stopped, and its status there."""
+        args = self._point, ledger, rows, block.labels(), block.column_of_weights(), out, begin
+        kinds = type(ledger), type(rows)
+        if kinds not in self._run_rows:
+            self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
+        end, status = self._run_rows[kinds](self._rule_twin, *args)
+        return int(end), int(status)
+
+    def predict_many(self, X: Any, average: bool = False) -> Any:
+        """Predictions for many examples by the point as it stands (or by the average), learning nothing."""
+        if average:
+            self._require_average()
+        parts, before, learner = [], 0, self
+        for block in blocks(X):
+            with Turn(self, wait=True):
+                learner, block = (self if self._point is None else learner)._reading(block)
+                out, end, status = learner._predict_block(block, average)
+            if status != loop.OK:
+                raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))
+            parts.append(out)
+            before += len(block)
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _predict_block(self, block: Block, average: bool) -> tuple[Any, int, int]:
+        """The predictions for a block that `_reading` has prepared, the row reached, and what became of that row."""
+        out = np.empty(len(block))
+        use = average and self._point.memory[TOTAL] > 0.0
+        end, status = loop.predict_rows(self._point, block.rows(self.intercept), use, out, 0)
+        if status == loop.UNORDERED:
+            end, status = loop.predict_rows(self._point, block.in_order().rows(self.intercept), use, out, end)
+        return out, end, status
+
+    # Width.
+
+    def widen(self, block: Block) -> Block:
+        """Make room for a block's features: the block to learn, with its features where the point's arrays have them.
+
+        Raises `NoRoom`, nothing changed, if that would take more memory than there is.
+        """
+        with Turn(self):
+            return self._make_room(block)
+
+    def _make_room(self, block: Block) -> Block:
+        if block.numbering is not None and block.numbering is self.numbering:
+            return block  # it has been here before
+        self._require_positions(block)
+        self._widen(block.width, exact=not block.sparse)
+        if self.numbering is None:
+            return block
+        known = self.numbering.known
+        numbered = block.numbered(self.numbering, adding=True)
+        try:
+            self._grow(self.places)
+        except NoRoom:
+            self.numbering.forget_from(known)
+            raise
+        return numbered
+
+    def begin_with(self, block: Block) -> None:
+        """Start as wide as the widest of a block's rows that memory can hold; nothing happens if it has begun."""
+        rows: Any = block.rows(self.intercept)
+        if self._point is None and block.sparse and rows.indices.size:
+            starts = rows.indptr[:-1][np.diff(rows.indptr) > 0]
+            widths = np.maximum.reduceat(rows.indices, starts).astype(np.int64) + 1
+            fitting = widths[(widths + 1) * self._bytes_per_coordinate() <= memory_limit()]
+            if fitting.size:
+                self._begin(int(fitting.max()), sparse=True)
+
+    def _require_positions(self, block: Block) -> None:
+        if self.names.places and block.width > self.names.limit:
+            raise DataError("this learner has learnt features by name: it cannot take more columns by position.")
+
+    def _reading(self, block: Block) -> tuple[Any, Block]:
+        """A learner with room to predict a block, this one or a copy, and the block as it reads it.
+
+        Features that it does not know share a place, whose weight is 0.
+        """
+        self._require_positions(block)
+        if self._point is not None and not block.sparse:
+            self._widen(block.width, exact=True)
+        if self.numbering is not None:
+            return self, block.numbered(self.numbering)
+        if self._point is not None and block.width <= self.d:
+            return self, block
+        learner = copy.deepcopy(self)
+        if learner._point is None or learner.algorithm.wide is None:
+            return learner, learner._make_room(block)
+        learner.numbering = Numbering(learner.d)
+        learner._grow(learner.places)
+        return learner, block.numbered(learner.numbering)
+
+    def _widen(self, width: int, exact: bool = False) -> None:
+        if self._point is None:
+            self._begin(width, sparse=not exact)
+        elif exact and width != self.d:
+            raise DataError(f"the example has {width} features, but the learner has {self.d}.")
+        elif width > self.d:
+            if not self.domain.grows:
+                self._require_memory(width + int(self.intercept), self._bytes_per_coordinate(), "its coordinates")
+                raise NoRoom(
+                    f"the example has a feature {width - 1}, but {self.domain!r} was started with {self.d} features "
+                    "and cannot grow: say the number when the learner is built, d=…."
+                )
+            if self.numbering is None and self._is_wide(width):
+                self.numbering = Numbering(self.d)
+            if self.numbering is None:
+                self._grow(width + int(self.intercept))
+            self._set_width(width)
+
+    def _is_wide(self, d: int) -> bool:
+        """Whether of so many features only those that occur are to have a place."""
+        wide = self.algorithm.wide
+        return wide is not None and d > wide and not self.names.places
+
+    def _grow(self, needed: int) -> None:
+        """Places for so many coordinates, and for as many again if there is memory."""
+        if needed <= self._point.size():
+            return
+        each = self._bytes_per_coordinate()
+        self._require_memory(self._point.size() + needed, each, "its coordinates")
+        room = max(needed, 2 * self._point.size() if self.t else 0)
+        if each * (self._point.size() + room) > memory_limit() // 2:
+            room = needed
+        self._point = self._point.grown(self.domain, room)
+
+    def _bytes_per_coordinate(self) -> int:
+        """What a coordinate takes in the learner and, about, in the certificate's sums."""
+        return self.algorithm.bytes_per_coordinate + 16
+
+    def _require_memory(self, coordinates: int, each: int, what: str) -> None:
+        """Refuse to allocate so many coordinates if that is more than there is."""
+        needed = each * coordinates
+        if needed > memory_limit():
+            raise NoRoom(
+                f"{self.algorithm.name} needs {gibibytes(needed)} for {what} ({coordinates:,}), more than the "
+                f"{gibibytes(memory_limit())} that there are: number features from 0 on, or hash them into fewer "
+                "(--bits)."
+            )
+
+    def _begin(self, d: int, sparse: bool = False) -> None:
+        wide = sparse and self._is_wide(d)
+        if not wide:
+            coordinates = d + int(self.intercept)
+            self._require_memory(coordinates, self._bytes_per_coordinate(), "its coordinates")
+            self._rule, self._point = self.algorithm.start(coordinates)
+        else:
+            self.numbering = Numbering()
+            self._rule, self._point = self.algorithm.start(d + int(self.intercept), room=1 + int(self.intercept))
+        self.d = d
+        self._ready()
+
+    # State as a value.
+
+    def __copy__(self) -> Learner:
+        return self.copy()
+
+    def copy(self) -> Learner:
+        """An independent learner in the same state."""
+        with Turn(self, wait=True):
+            return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("algorithm", "intercept", "d", "names", "numbering", "_rule", "_point")
+        return {key: getattr(self, key) for key in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.numbering = None  # which learners pickled by older versions do not have
+        self.__dict__.update((key, owned(value)) for key, value in state.items())
+        self._busy = False
+        self._ready()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Learner):
+            return NotImplemented
+        mine, theirs = ((a.algorithm, a.intercept, a.d, a.names.places, a.t, *a._parts()) for a in (self, other))
+        return mine == theirs
+
+    __hash__ = None  # type: ignore[assignment]  # its state changes
+
+    def _parts(self) -> list[Any]:
+        """The arrays of the point: the rows that are not all 0, and which coordinates they belong to."""
+        if self._point is None:
+            return []
+        coordinates = self.coordinates_of_places()
+        parts: list[Any] = []
+        for name, array in state_of(self._point, self.places).items():
+            if of_coordinates(name):
+                rows, array = in_use(array, coordinates)
+                parts.append(rows.tobytes())
+            parts.append((array.shape[1:], array.tobytes()))
+        return parts

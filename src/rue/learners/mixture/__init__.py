@@ -1,0 +1,1 @@
+"""The default learner: many rates of several kinds of gradient descent, mixed by exponential weights."""

@@ -1,0 +1,371 @@
+"""`Mixture`: no learning rate. A pool of learners of many rates and kinds in one pass, mixed as B12 says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue.compiled.arithmetic import exp_roughly, log
+from rue.compiled.bridge import parameter
+from rue.compiled.intrinsics import LANES, aligned_zeros
+from rue.compiled.lanes import bits, from_bits, higher, lanes, lower
+from rue.errors import SettingsError
+from rue.learners.gradient import require_loss
+from rue.learners.learner import Learner
+from rue.learners.mixture.committee import committee
+from rue.learners.mixture.matrices import ALONG, CURVATURE, DIAGONAL, MATRICES, NARROW, NOTED, SLOPE
+from rue.learners.mixture.mixing import (
+    COST,
+    MIXED_NO,
+    MIXED_YES,
+    NO,
+    PREDICTION,
+    SCRATCH,
+    SHARES,
+    STEP,
+    YES,
+    ByChance,
+    ByMean,
+    Pooling,
+    open_memory,
+    times,
+)
+from rue.learners.mixture.pool import (
+    CENTRE,
+    HELD,
+    HIGH,
+    KINDS,
+    LOW,
+    MEAN,
+    NOTES,
+    POOL_MEMORY,
+    SLOPES,
+    SPREAD_OF_LABELS,
+    STATS,
+    UNIT,
+    WORK,
+    PoolPoint,
+)
+from rue.learners.points import T
+from rue.losses import Regularised
+from rue.norms import LARGEST_TERM
+from rue.registry import make, register
+
+__all__ = ["Mixture", "Pooled"]
+
+GRID, MATRIX_GRID = (2.0**-8, 2.0**6), (2.0**-5, 2.0**2)
+"""The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5."""
+RATES = COST + 1
+"""The row of `members` that holds the rates."""
+_FIXED = 8 * STATS + 8
+"""The bytes a feature takes beside its weights."""
+
+
+def _precision(loss: Any) -> Any:
+    """Single precision is enough for classes; for numbers it would show when their units change."""
+    return np.float32 if loss.task == "classify" else np.float64
+
+
+def _per_rate(loss: Any) -> int:
+    return DIAGONAL * int(np.dtype(_precision(loss)).itemsize)
+
+
+class _Rule:
+    """One round of the pool; how it costs, feels and steps depends on how predictions are mixed."""
+
+    loss: Any
+
+    def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
+        """What the round costs each member."""
+        raise NotImplementedError
+
+    def cost(self, p: Any, y: Any, weight: Any) -> Any:
+        """What the round costs the mixture; no finite number if one of its parts, or a step's, is none."""
+        raise NotImplementedError
+
+    def see_label(self, m: Any, y: Any, weight: Any) -> Any:
+        """By how much a rate of 1 moves a prediction for a slope of 1 along a row of size 1."""
+        raise NotImplementedError
+
+    def sense(self, point: Any, y: Any, weight: Any) -> None:
+        """The slope and the curvature at each kind's mixed prediction."""
+        raise NotImplementedError
+
+    def choose_steps(self, point: Any, members: Any, y: Any) -> None:
+        """How far each member's prediction is to move, into `scratch`, where by now rate·⟨f, x⟩ stands."""
+        raise NotImplementedError
+
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        p = point.dot(row)
+        if weight == 0.0:
+            return p, math.isfinite(p)
+        cost = self.cost(p, y, weight)
+        if not (math.isfinite(p) and abs(cost) <= LARGEST_TERM) or not point.bounded(row):
+            return p, False
+        self.play_round(point, row, y, weight, cost)
+        return p, True
+
+    def play_round(self, point: Any, row: Any, y: Any, weight: Any, cost: Any) -> None:
+        """Everything that changes; the members' predictions stand in `scratch`, the mixture's cost is given."""
+        m, experts = point.memory, point.experts()
+        self.enter_costs(point, experts.running(), y, weight, cost)
+        pace = self.see_label(m, y, weight)
+        m[T] += 1.0
+        self.sense(point, y, weight)
+        experts.charge(cost, weight, point.scratch, point.work)
+        point.measure(row)
+        if pace > 0.0:
+            each, members, step = len(point.rates), experts.running(), point.scratch[STEP]
+            for kind in range(members // each):
+                times(kind * each, each, step, point.members[RATES], weight * pace * point.work[ALONG, kind])
+            self.choose_steps(point, members, y)
+            for kind in range(members // each):
+                along = point.work[ALONG, kind]
+                times(kind * each, each, step, step, 1.0 / along if along > 1e-300 else 0.0)
+            point.advance(row)
+        if point.looks():
+            point.retire_some()
+
+
+@lanes()
+def cost_of(right: Any, weight: Any) -> Any:
+    return -weight * log(right)
+
+
+def rough_log(x: Any) -> Any:
+    """ln x to 0.03: the bits of a number are nearly its logarithm."""
+    return (from_bits((bits(x) >> 20) + 0x4338000000000000) - _ONE) * _OCTAVE
+
+
+_OCTAVE = math.log(2.0) * 2.0**-32
+_ONE = 1.5 * 2.0**52 + (1023.0 - 0.043) * 2.0**32
+
+
+@lanes()
+def step_of(p: Any, right: Any, wrong: Any, reach: Any, y: Any) -> Any:
+    """As `Logistic.prox` does it, but to 2e-4 on average, 3 % at worst.
+
+    The step s has s(1 + e^{z + s}) = a. It is less than a·wrong, and than Lambert's W(a·e^−z), of which a rough value
+    will do; a round of Halley's method on the logarithm of the equation does the rest.
+    """
+    a, z = higher(reach, 1e-200), y * p
+    x = rough_log(1.0 + a * wrong / right)
+    step = lower(a * wrong, x * (1.0 - rough_log(1.0 + x) / (2.0 + x)))
+    e = exp_roughly(z + step)
+    slant, made = e / (1.0 + e), step * (1.0 + e)
+    first, short = 1.0 + step * slant, made - a
+    second = step * step * (slant - slant * slant) - 1.0
+    return -y * (step * (1.0 - lower(2.0 * short * first / (first * first * (made + a) - short * second), 0.9)))
+
+
+@parameter
+class ChanceRule(_Rule):
+    """For logistic loss."""
+
+    loss: Any
+
+    def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
+        cost_of(0, members, point.members[COST], point.scratch[YES if y > 0.0 else NO], weight)
+
+    def cost(self, p: Any, y: Any, weight: Any) -> Any:
+        return weight * self.loss.value(p, y) if math.isfinite(weight * weight) else math.inf
+
+    def see_label(self, m: Any, y: Any, weight: Any) -> Any:
+        return 1.0
+
+    def sense(self, point: Any, y: Any, weight: Any) -> None:
+        for kind in range(KINDS):
+            yes, no = point.work[MIXED_YES, kind], point.work[MIXED_NO, kind]
+            point.work[SLOPE, kind] = weight * (-no if y > 0.0 else yes)
+            point.work[CURVATURE, kind] = weight * yes * no
+
+    def choose_steps(self, point: Any, members: Any, y: Any) -> None:
+        step, right, wrong = (
+            point.scratch[STEP],
+            point.scratch[YES if y > 0.0 else NO],
+            point.scratch[NO if y > 0.0 else YES],
+        )
+        step_of(0, members, step, point.scratch[PREDICTION], right, wrong, step, y)
+
+
+@parameter
+class MeanRule(_Rule):
+    """For every other loss."""
+
+    loss: Any
+    classes: bool
+    centred: bool
+
+    def cost(self, p: Any, y: Any, weight: Any) -> Any:
+        slope, cost = weight * self.loss.slope(p, y), weight * self.loss.value(p, y)
+        return cost if math.isfinite(slope * slope + weight * weight) else math.inf
+
+    def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
+        costs, p, m = point.members[COST], point.scratch[PREDICTION], point.memory
+        first = self.centred and m[T] == 0.0  # all of them said 0
+        for i in range(members):
+            costs[i] = cost if first else weight * self.loss.value(m[CENTRE] + m[UNIT] * p[i], y)
+
+    def see_label(self, m: Any, y: Any, weight: Any) -> Any:
+        """The labels' centre is the first one, 0 without an intercept; their unit a power of 2 near the first other."""
+        if self.classes:
+            return 1.0
+        target = self.loss.target(y)
+        if m[T] == 0.0 and self.centred:
+            m[CENTRE] = target
+        away = target - m[CENTRE]
+        if m[UNIT] == 0.0 and away != 0.0:
+            m[UNIT] = math.ldexp(1.0, math.frexp(abs(away))[1] - 1)
+        away = away / m[UNIT] if m[UNIT] > 0.0 else 0.0
+        m[LOW], m[HIGH] = min(m[LOW], away), max(m[HIGH], away)
+        slope = self.loss.slope(m[CENTRE] + m[UNIT] * m[MEAN], y)
+        m[SLOPES] += weight * slope * slope
+        m[HELD] += weight
+        apart = away - m[MEAN]
+        m[MEAN] += apart * weight / m[HELD]
+        # The mean may be rounded past the label: then what is added is negative.
+        m[SPREAD_OF_LABELS] = max(0.0, m[SPREAD_OF_LABELS] + weight * apart * (away - m[MEAN]))
+        gauge, deviation = self.gauges(m)
+        return deviation / gauge if gauge > 0.0 else 0.0
+
+    def gauges(self, m: Any) -> Any:
+        """What slopes and predictions are measured by: half the slopes of the mean, and the labels' deviation."""
+        if self.classes:
+            return 1.0, 1.0
+        return 0.5 * math.sqrt(m[SLOPES] / m[HELD]), m[UNIT] * math.sqrt(m[SPREAD_OF_LABELS] / m[HELD])
+
+    def sense(self, point: Any, y: Any, weight: Any) -> None:
+        work, m, target = point.work, point.memory, self.loss.target(y)
+        gauge, deviation = self.gauges(m)
+        for kind in range(KINDS):
+            work[SLOPE, kind] = 0.0
+            work[CURVATURE, kind] = 0.0
+            if gauge > 0.0 and deviation > 0.0:
+                q = m[CENTRE] + m[UNIT] * work[MIXED_YES, kind]
+                away = q - target
+                if abs(away) < 0.01 * deviation:
+                    away = 0.01 * deviation if away >= 0.0 else -0.01 * deviation
+                curvature = max(0.0, self.loss.slope(target + away, y) / away)
+                work[SLOPE, kind] = weight * self.loss.slope(q, y) / gauge
+                work[CURVATURE, kind] = weight * curvature * deviation / gauge
+
+    def choose_steps(self, point: Any, members: Any, y: Any) -> None:
+        p, step, m = point.scratch[PREDICTION], point.scratch[STEP], point.memory
+        for i in range(members):
+            q = m[CENTRE] + m[UNIT] * p[i]
+            step[i] = (q - self.loss.prox(q, y, step[i])) / m[UNIT]
+
+
+@parameter
+class Pooled(Pooling):
+    """The algorithm behind `Mixture`: refuses nonsense, makes the rule and the pool."""
+
+    name: Any
+    loss: Any
+    rates: int
+    """How many members each kind has."""
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.loss, Regularised):
+            raise SettingsError("Mixture: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
+        require_loss(self.loss, "Mixture")
+        self.require_rates()
+
+    @property
+    def budget(self) -> int:
+        """The bytes a feature takes."""
+        return _FIXED + _per_rate(self.loss) * self.rates
+
+    def describe(self) -> str:
+        return f"loss={self.loss!r}, budget={self.budget}"
+
+    def explain(self, size: int) -> str:
+        return (
+            f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
+            f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature"
+        )
+
+    @property
+    def bytes_per_coordinate(self) -> int:
+        return self.budget + 8
+
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[_Rule, PoolPoint]:
+        size = size if room is None else room
+        classes = self.loss.task == "classify"
+        grid, matrix_grid = (np.geomspace(*ends, self.rates) for ends in (GRID, MATRIX_GRID))
+        members = aligned_zeros((RATES + 1, KINDS * self.rates))
+        members[SHARES] = 1.0 / self.rates
+        members[RATES] = np.concatenate([grid] * DIAGONAL + [matrix_grid] * MATRICES)
+        chances = self.loss.log_odds
+        memory = open_memory(POOL_MEMORY, chances)
+        if classes:
+            memory[UNIT], memory[LOW], memory[HIGH] = 1.0, -self.loss.reach, self.loss.reach
+        size = max(size, 1)
+        pool = PoolPoint(
+            lines=np.zeros(size, dtype=np.uint32),
+            weights=aligned_zeros((size + 1, DIAGONAL * self.rates), _precision(self.loss)),
+            stats=aligned_zeros((size + 1, STATS)),
+            slots=np.zeros(size + 1, dtype=np.int32),
+            matrices=np.zeros((MATRICES, NARROW, self.rates + NARROW)),
+            members=members,
+            kinds=np.full(KINDS, 1.0 / KINDS),
+            seats=np.arange(KINDS),
+            memory=memory,
+            scratch=aligned_zeros((SCRATCH, KINDS * self.rates)),
+            work=np.zeros((WORK, KINDS)),
+            room=np.zeros((1 + MATRICES, NARROW)),
+            notes=aligned_zeros((NOTED, NOTES)),
+            spots=np.zeros(NOTES + 2, dtype=np.int64),
+            given=np.zeros(1, dtype=np.int64),
+            rates=(0,) * self.rates,
+            way=ByChance(0) if chances else ByMean(0),
+            exact=self.loss.quadratic,
+        )
+        if chances:
+            return ChanceRule(self.loss), pool
+        return MeanRule(self.loss, classes, self.intercept and not classes), pool
+
+
+@register("learner", "mixture")
+def Mixture(
+    loss: Any = "logistic",
+    *,
+    members: Any = None,
+    budget: int | None = None,
+    intercept: bool = True,
+    d: int | None = None,
+) -> Learner:
+    """The default learner: no learning rate to choose (B12).
+
+    Members of all rates and several kinds learn side by side in one pass, and their predictions are mixed: for
+    logistic loss the total is at most ln K more than the best member's. With example weights above 1 it is w_max·ln K
+    more, w_max the largest weight, plus what the rounds that raised it cost (their predictions were made for smaller
+    weights): `members.price_at_most` has that sum. Nothing is promised against a member that has retired for being
+    hopelessly behind. Units of features do not matter, nor do units and shift of numeric labels. `budget` is the
+    number of bytes a feature may take; fewer bytes, fewer rates.
+
+    `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> round(rue.learn(X, y, learner=rue.Mixture()).risk, 3)
+    0.329
+    """
+    if members is not None:
+        if budget is not None:
+            raise SettingsError("Mixture: a budget is for the members it chooses itself: give members or a budget.")
+        return committee(members, loss, intercept, d)
+    loss, rates = make("loss", loss), 2 * LANES
+    if budget is not None:
+        if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+            raise SettingsError(f"Mixture: budget must be a number of bytes, not {budget!r}.")
+        rates = min(64, (int(budget) - _FIXED) // _per_rate(loss) // LANES * LANES)
+        if rates < LANES:
+            raise SettingsError(
+                f"Mixture: a feature takes at least {_FIXED + LANES * _per_rate(loss)} bytes, not {budget}."
+            )
+    algorithm = Pooled("Mixture", loss, rates, bool(intercept))
+    return Learner(algorithm, intercept=intercept, d=d)

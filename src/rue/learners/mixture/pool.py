@@ -1,0 +1,385 @@
+"""Many learners side by side: the table behind `Mixture()`, in which one memory access serves every member.
+
+A *kind* is a way to turn a row x into a direction f, and its members differ by their rate r alone. Features are divided
+by a scale of their own, so that units do not matter. Scales and sums belong to the kind, are fed by the slope g and the
+curvature h at the kind's own mixed prediction, and serve all its members:
+
+| kind | divides a feature by | direction f_j | forgets |
+|---|---|---|---|
+| 0 | its root mean square | x_j/(1 + √Σg²x²) | never |
+| 1 | its first value | x_j/(1 + √Σg²x²) | never |
+| 2 | its largest magnitude | x_j/(1 + √Σg²x²) | 1 % at each visit |
+| 3 | its root mean square | x_j/(1 + Σhx²) | never |
+| 4 | its root mean square | of (1 + Σhxxᵀ)⁻¹ x | never |
+| 5 | its root mean square | of (1 + Σhxxᵀ)⁻¹ x | 0.1 % at each round |
+
+Kinds 4 and 5 run while no more than `NARROW` features have occurred; for square loss they divide by the first value,
+whatever follows, which makes them ridge regressions. A kind retires when it is hopelessly behind the best
+(`retire_some`): the rest of a long stream is then learnt faster. Every member takes an implicit step: along
+f, to the prediction argmin_q r⟨f, x⟩ℓ(q, y) + ½(q − p)². So no rate is too large.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue.compiled.bridge import values
+from rue.compiled.intrinsics import fetch, gather_rows, move_rows
+from rue.compiled.transposing import EIGHT, as_columns, as_rows
+from rue.learners.mixture.columns import (
+    NEAR,
+    by_first_of,
+    by_largest_of,
+    by_root_of,
+    less_curved,
+    less_steep,
+    visited,
+)
+from rue.learners.mixture.matrices import (
+    ALONG,
+    CURVATURE,
+    DIAGONAL,
+    DIRECTION,
+    FIRST,
+    KNOWN,
+    LARGEST,
+    MATRICES,
+    ROW,
+    SCALED,
+    SLOPE,
+    SQUARES,
+    SUMS,
+    USED,
+    VALUE,
+    VISITS,
+    with_matrices,
+)
+from rue.learners.mixture.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP, inner
+from rue.learners.mixture.slots import with_lines
+from rue.learners.points import T
+from rue.norms import SMALL, UP
+from rue.rows import SOON
+
+__all__ = [
+    "CENTRE",
+    "COLUMNS",
+    "HELD",
+    "HIGH",
+    "KINDS",
+    "LOW",
+    "MEAN",
+    "NOTES",
+    "POOL_MEMORY",
+    "SLOPES",
+    "SPREAD_OF_LABELS",
+    "STATS",
+    "UNIT",
+    "WORK",
+    "PoolPoint",
+]
+
+KINDS = DIAGONAL + MATRICES
+BY_VISIT = 0.99
+"""What is left of the sums of kind 2 after a visit."""
+HOPELESS, FAR = 0.1, 500.0
+"""How far behind a kind must be to be hopeless: so much more than the best loss, and the logarithm of its weight."""
+PATIENCE, LOOK = 2**14, 2**10
+"""After how many rounds it is first seen who is hopeless, and after how many more again."""
+NOTES = 512
+"""How many features of a row are worked on at once."""
+COLUMNS = (0, 2, 3, 1)
+"""Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a line of the cache."""
+
+STATS, WORK = SUMS + DIAGONAL, CURVATURE + 1
+# Places in `memory`: the labels' centre and unit; the range of predictions in that unit, and of the labels the mass,
+# the mean and Σ(y − mean)²; Σslope² of the mean as a prediction.
+CENTRE, UNIT, LOW, HIGH, HELD, MEAN, SPREAD_OF_LABELS, SLOPES = range(MIXING_MEMORY, USED)
+POOL_MEMORY = USED + 1
+
+_1 = np.uint64(1)
+_LINE = np.uint64(16)
+"""How many float32 a line of the cache holds."""
+_FAR = np.uint64(80)
+"""How far ahead it is looked which line a feature has, before that is fetched."""
+
+
+@values
+@with_lines
+@with_matrices
+class PoolPoint(NamedTuple):
+    """The state of a mixture."""
+
+    lines: Any
+    """For each coordinate its line in the three tables that follow; 0, which stays empty, until the feature occurs."""
+    weights: Any
+    """For each line those of all members of kinds 0 to 3, in units of the labels and of the scaled features."""
+    stats: Any
+    slots: Any
+    """For each line its line in the matrices plus 1, or 0."""
+    matrices: Any
+    """For kinds 4 and 5 and each line: the weights of the members, then the line of the inverse."""
+    members: Any
+    kinds: Any
+    seats: Any
+    """For each kind its place in `kinds` and `members`, where those that run come first; −1 − place if it retired."""
+    memory: Any
+    scratch: Any
+    """The members' predictions, then the steps they take along f."""
+    work: Any
+    room: Any
+    """The row in lines of the matrices, and its product with each."""
+    notes: Any
+    """What one pass over a row leaves for the next, a column a feature; for rows of no more features than columns."""
+    spots: Any
+    """The lines of these features, how many they are, and whether one of them has none yet."""
+    given: Any
+    """How many lines have been given out."""
+    rates: Any
+    """The number of rates as a tuple of that length, so that compiled loops know it."""
+    way: Any
+    """How predictions are mixed: `ByChance` or `ByMean`."""
+    exact: Any
+    """Whether kinds 4 and 5 divide by the first value."""
+
+    def size(self) -> Any:
+        return self.lines.size
+
+    def experts(self) -> Any:
+        return self.way.over(self.members, self.kinds, self.memory)
+
+    # Predicting.
+
+    def dot(self, row: Any) -> Any:
+        """The mixture's prediction; the members' are left in `scratch`."""
+        self.foretell(row)
+        return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch, self.work)
+
+    def foretell(self: Any, row: Any) -> None:
+        """Every member's prediction, in units of the labels, into `scratch`."""
+        p, low, high = self.scratch[PREDICTION], self.memory[LOW], self.memory[HIGH]
+        begin, n, room, r = np.int64(0), np.int64(row.many()), self.notes.shape[1], len(self.rates)
+        for i in range(p.size):
+            p[i] = 0.0
+        while begin < n:
+            begin = self.note(row, begin, n)
+            many = self.spots[room]
+            for kind in range(DIAGONAL):
+                if self.seats[kind] >= 0:
+                    v, at = self.notes[SCALED + kind % 3], self.seats[kind] * r  # kind 3 divides as kind 0 does
+                    gather_rows(p, at, self.weights, self.spots, COLUMNS[kind] * r, v, many, self.rates)
+            if self.memory[USED] > 0.0:
+                self.collect(many)
+        for i in range(p.size):
+            p[i] = min(high, max(low, p[i]))
+
+    def average_dot(self, row: Any) -> Any:
+        return self.dot(row)
+
+    def bounded(self, row: Any) -> Any:
+        """Whether ‖x‖² is a number; the row has been noted."""
+        x, many = self.notes[VALUE], self.spots[self.notes.shape[1]]
+        return math.isfinite(inner(0, many, x, x) if row.many() <= np.uint64(x.size) else row.square())
+
+    def note(self, row: Any, begin: Any, end: Any) -> Any:
+        """Note as many of a row's features as there is room for, zeros left out, and where to go on.
+
+        Divided by root mean square, first value and largest magnitude, x included; the last two for kinds that run.
+        """
+        notes, spots, many, k = self.notes, self.spots, 0, np.uint64(begin)
+        x, known, followed, n, fresh = notes[VALUE], notes[KNOWN:], row.followed(_FAR), np.uint64(end), False
+        first, largest, room = self.seats[1] >= 0, self.seats[2] >= 0, notes.shape[1]
+        while k < n and many < room:
+            if followed:
+                self.expect(row, row.lo + k, first or largest)
+            j, value = row.feature(k)
+            spots[many], x[many] = self.lines[j], value
+            many += value != 0.0
+            k += _1
+        for i in range(many):
+            fresh |= spots[i] == 0
+        spots[room], spots[room + 1] = many, fresh
+        for i in range(many, -(-many // EIGHT) * EIGHT):
+            spots[i], x[i] = spots[0], x[0]
+        as_columns(notes, KNOWN, self.stats, spots, many)
+        by_root_of(0, many, notes[SCALED], x, known[LARGEST], known[VISITS], known[SQUARES])
+        if first:
+            by_first_of(0, many, notes[SCALED + 1], x, known[FIRST], known[LARGEST])
+        if largest:
+            by_largest_of(0, many, notes[SCALED + 2], x, known[LARGEST])
+        return np.int64(k)
+
+    def expect(self, row: Any, k: Any, both: Any) -> None:
+        """Have fetched what belongs to features that come soon; the second line of weights for kinds 1 and 2."""
+        fetch(self.lines, row.place(k + _FAR - _1))
+        soon, wide = np.uint64(row.place(k + SOON)), np.uint64(self.weights.shape[1])
+        if soon < np.uint64(self.lines.size):
+            line = np.uint64(self.lines[soon])
+            fetch(self.stats, line * np.uint64(STATS))
+            fetch(self.weights, line * wide)
+            if both:
+                fetch(self.weights, line * wide + _LINE)
+
+    # Learning: `measure` a row, then `advance` along the directions by the steps that stand in `scratch`.
+
+    def measure(self: Any, row: Any) -> None:
+        """Enter a row into the sums, with the slopes and curvatures in `work`, and find ⟨f, x⟩ of every kind."""
+        begin, n, room = np.int64(0), np.int64(row.many()), self.notes.shape[1]
+        for kind in range(KINDS):
+            self.work[ALONG, kind] = 0.0
+        for i in range(int(max(0.0, self.memory[USED]))):
+            self.room[ROW, i] = 0.0
+        while begin < n:
+            before, begin = begin, n if n <= room else self.note(row, begin, n)
+            many = self.spots[room]
+            if self.spots[room + 1] > 0:
+                self.claim(row, before, begin)
+            if self.memory[USED] >= 0.0:
+                self.fill_room(many)
+            known = self.notes[KNOWN:]
+            largest, squares, visits, first = known[LARGEST], known[SQUARES], known[VISITS], known[FIRST]
+            x = self.notes[VALUE]
+            visited(0, many, largest, squares, visits, first, x, largest, squares, visits, first)
+            self.adapt(0, many, 1.0)
+            self.adapt(1, many, 1.0)
+            self.adapt(2, many, BY_VISIT)
+            self.bend(many)
+            as_rows(self.stats, self.spots, self.notes, KNOWN, many)
+        for which in range(MATRICES):
+            if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
+                self.multiply(which)
+
+    def adapt(self, kind: Any, many: Any, left: Any) -> None:
+        """The directions of kind 0, 1 or 2, whose sums are multiplied by `left` before g²v² is added; their ⟨f, x⟩."""
+        seat, v, f, total = (
+            self.seats[kind],
+            self.notes[SCALED + kind],
+            self.notes[DIRECTION + kind],
+            KNOWN + SUMS + kind,
+        )
+        if seat >= 0:
+            less_steep(0, many, self.notes[total], f, v, self.notes[total], self.work[SLOPE, seat], left)
+            self.work[ALONG, seat] += inner(0, many, f, v)
+
+    def bend(self, many: Any) -> None:
+        """The same for kind 3, whose sums grow by hv²."""
+        seat, v, f, total = self.seats[3], self.notes[SCALED], self.notes[DIRECTION + 3], self.notes[KNOWN + SUMS + 3]
+        if seat >= 0:
+            less_curved(0, many, total, f, v, total, self.work[CURVATURE, seat])
+            self.work[ALONG, seat] += inner(0, many, f, v)
+
+    def advance(self: Any, row: Any) -> None:
+        """Every member takes its step."""
+        begin, n, room, r = np.int64(0), np.int64(row.many()), self.notes.shape[1], len(self.rates)
+        while begin < n:
+            begin = n if n <= room else self.look_up(row, begin, n)
+            many = self.spots[room]
+            for kind in range(DIAGONAL):
+                if self.seats[kind] >= 0:
+                    f, at, column = self.notes[DIRECTION + kind], self.seats[kind] * r, COLUMNS[kind] * r
+                    move_rows(self.weights, self.spots, column, self.scratch[STEP], at, f, many, self.rates)
+        for which in range(MATRICES):
+            if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
+                self.turn(which)
+
+    def look_up(self, row: Any, begin: Any, end: Any) -> Any:
+        """Note the directions of as many features, whose statistics have the row in them by now; where to go on."""
+        stats, notes, many, k, room = self.stats, self.notes, 0, begin, self.notes.shape[1]
+        while k < end and many < room:
+            coordinate, x = row.feature(np.uint64(k))
+            if x != 0.0:
+                j = self.lines[coordinate]
+                by_root = (
+                    x * (UP if stats[j, LARGEST] < SMALL else 1.0) * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
+                )
+                by_first = x / max(stats[j, FIRST], stats[j, LARGEST] * NEAR)
+                self.spots[many] = j
+                notes[DIRECTION, many] = by_root / (1.0 + math.sqrt(stats[j, SUMS]))
+                notes[DIRECTION + 1, many] = by_first / (1.0 + math.sqrt(stats[j, SUMS + 1]))
+                notes[DIRECTION + 2, many] = x / stats[j, LARGEST] / (1.0 + math.sqrt(stats[j, SUMS + 2]))
+                notes[DIRECTION + 3, many] = by_root / (1.0 + stats[j, SUMS + 3])
+                many += 1
+            k += 1
+        self.spots[room] = many
+        return k
+
+    def looks(self) -> Any:
+        """Whether there is somebody to retire, or it is time to look."""
+        m, seats = self.memory, self.seats
+        gone = seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0
+        return gone != (m[USED] < 0.0) or (m[T] >= PATIENCE and int(m[T]) % LOOK == 0)
+
+    def retire_some(self) -> None:
+        """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
+
+        That is the kind whose best member has lost most, if that is a tenth more than the best of all and makes a
+        weight of less than e^−500, but not the leader.
+        """
+        m, lowest, seats, out = self.memory, self.work[LOWEST], self.seats, -1
+        if m[T] >= PATIENCE and int(m[T]) % LOOK == 0:
+            best, most, first = math.inf, -math.inf, self.leader()
+            for kind in range(KINDS):
+                if seats[kind] >= 0:
+                    lost = lowest[seats[kind]]
+                    best = min(best, lost)
+                    if lost > most and kind != first:
+                        out, most = kind, lost
+            if not (most - best > HOPELESS * abs(best) and FAR < m[ETA] * (most - best) < math.inf):
+                out = -1
+        if seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0:
+            m[USED] = -1.0
+        for kind in range(KINDS - 1, -1, -1):
+            if seats[kind] >= 0 and (kind == out or (kind >= DIAGONAL and m[USED] < 0.0)):
+                place = seats[kind]
+                last = self.experts().retire(place)
+                for other in range(KINDS):
+                    if seats[other] == last:
+                        seats[other] = place
+                seats[kind] = -1 - last
+
+    def leader(self) -> Any:
+        """The best of kinds 0 to 3, which stays: the others retire when there are too many features."""
+        found, least = -1, math.inf
+        for kind in range(DIAGONAL):
+            lost = self.work[LOWEST, self.seats[kind]] if self.seats[kind] >= 0 else math.inf
+            if lost < least:
+                found, least = kind, lost
+        return found
+
+    # Reading.
+
+    def scales(self) -> Any:
+        """The largest magnitude of each coordinate's feature."""
+        return self.stats[self.lines, LARGEST]
+
+    def current(self, domain: Any) -> Any:
+        """The posterior mean of the members' weights, of features as the data has them."""
+        r, seen, point = len(self.rates), np.flatnonzero(self.lines), np.zeros(self.lines.size)
+        own_lines = self.lines[seen]
+        stats, slots = self.stats[own_lines], self.slots[own_lines]
+        by_root = np.sqrt(stats[:, SQUARES] / stats[:, VISITS]) / np.where(stats[:, LARGEST] < SMALL, UP, 1.0)
+        by_first = np.maximum(stats[:, FIRST], stats[:, LARGEST] * NEAR)
+        for kind, scale in enumerate((by_root, by_first, stats[:, LARGEST], by_root)):
+            if self.seats[kind] >= 0:
+                own = self.weights[own_lines, COLUMNS[kind] * r : (COLUMNS[kind] + 1) * r]
+                point[seen] += own @ self._share(kind) / scale
+        placed = slots > 0
+        if self.memory[USED] > 0.0 and placed.any():
+            scale = stats[placed, FIRST] if self.exact else by_root[placed]
+            for which in range(MATRICES):
+                found = self.matrices[which, slots[placed] - 1, :r]
+                point[seen[placed]] += found @ self._share(DIAGONAL + which) / scale
+        point *= self.memory[UNIT]
+        point[0] += self.memory[CENTRE]  # which is 0 without an intercept
+        return point
+
+    def _share(self, kind: int) -> Any:
+        place = self.places()[kind]
+        shares, kinds = self.members[SHARES].reshape(KINDS, -1)[place], np.maximum(self.kinds, 0.0)
+        return kinds[place] / kinds.sum() * shares / shares.sum()
+
+    def places(self) -> Any:
+        """For each kind its place among `kinds` and `members`, whether it runs or not."""
+        return np.where(self.seats < 0, -1 - self.seats, self.seats)

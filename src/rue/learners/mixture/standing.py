@@ -1,0 +1,211 @@
+"""How the members of a mixture stand, now and over time, and what not knowing the rate has cost (B12)."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from rue.learners.learner import Learner
+from rue.learners.mixture.committee import Committee
+from rue.learners.mixture.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, Chances
+from rue.learners.mixture.mixture import RATES, Pooled
+from rue.learners.mixture.pool import PoolPoint
+from rue.learners.points import state_of
+from rue.learners.softmax.multiclass import Softmax
+
+__all__ = [
+    "KIND_NAMES",
+    "MIXTURES",
+    "MOST_LOOKS",
+    "SOFTMAX_NAMES",
+    "Course",
+    "Member",
+    "Standing",
+    "members_of",
+    "next_mark",
+    "standing",
+]
+
+KIND_NAMES = (
+    "adaptive, by root mean square",
+    "adaptive, by first value",
+    "adaptive, forgetting",
+    "second order, diagonal",
+    "second order, full",
+    "second order, full, forgetting",
+)
+"""What kinds 0 to 5 of `rue.learners.mixture.pool` are called."""
+SOFTMAX_NAMES = (*KIND_NAMES[:3], "adaptive, centred", "second order, centred", "second order, centred, forgetting")
+"""What kinds 0 to 5 of `rue.learners.softmax.softmax` are called."""
+MIXTURES = (Pooled, Softmax, Committee)
+"""Algorithms that have members."""
+MARKS = 4
+"""How many looks are taken while the number of examples doubles."""
+MOST_LOOKS = 256
+"""No stream is so long that there are more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One learner of a mixture."""
+
+    kind: str
+    """Of a mixture of given learners: what the member is."""
+    rate: float | None
+    """None where the member has its own step."""
+    loss: float
+    """Σ weight·ℓ of its own predictions, until it retired if it has."""
+    weight: float
+    """Its share in the next prediction."""
+    running: bool
+    """Kinds that need few features retire when there are more, and any kind that is hopelessly behind."""
+
+    def __str__(self) -> str:
+        return self.kind if self.rate is None else f"{self.kind}, rate {self.rate:.3g}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """The members of a mixture and what they have lost, over all the examples that the mixture has learnt."""
+
+    members: tuple[Member, ...]
+    loss: float
+    """What the mixture has lost."""
+    price_at_most: float
+    """B12: how much more than any member that still runs the mixture can have lost. For logistic loss ln K, or
+    w_max·ln K where the largest weight w_max is above 1, plus what the rounds that raised w_max cost beyond their mix
+    loss at the new rate; for every other loss twice the sum of the gaps. Retired members are outside the promise."""
+    bytes_per_feature: int
+
+    @property
+    def best(self) -> Member:
+        """The member that has lost least, of those that still run."""
+        return min((member for member in self.members if member.running), key=lambda member: member.loss)
+
+    @property
+    def price(self) -> float:
+        """What not knowing the rate has cost: the mixture's loss less the best member's; negative if it gained."""
+        return self.loss - self.best.loss
+
+    def heaviest(self, most: int = 3) -> tuple[Member, ...]:
+        """The members that carry the weight: at most so many, and none of less than 1 %."""
+        order = sorted(self.members, key=lambda member: -member.weight)[:most]
+        return tuple(member for member in order if member.weight >= 0.01)
+
+    def __str__(self) -> str:
+        carry = "; ".join(f"{member} ({member.weight:.0%})" for member in self.heaviest())
+        running = sum(member.running for member in self.members)
+        best = self.best
+        return (
+            f"{running} members, most weight: {carry or 'spread evenly'}\n"
+            f"price of not knowing the rate: {self.price:+,.4g} against the best member ({best}), "
+            f"at most {self.price_at_most:,.4g} (B12); {self.bytes_per_feature} bytes a feature"
+        )
+
+
+def standing(learner: Learner) -> Standing | None:
+    """How the members of a mixture stand; None for other learners."""
+    algorithm = learner.algorithm
+    if not isinstance(algorithm, MIXTURES):
+        return None
+    pool = learner._point if learner._point is not None else algorithm.start(1)[1]
+    many = pool.members.shape[1]
+    if isinstance(algorithm, Committee):
+        same = f"loss={algorithm.loss!r}, "
+        kinds = [f"{member.name}({member.describe().replace(same, '', 1)})" for member in algorithm.members]
+        rates: list[float | None] = [None] * many
+    else:
+        names = KIND_NAMES if isinstance(algorithm, Pooled) else SOFTMAX_NAMES
+        kinds = [name for name in names for _ in range(algorithm.rates)]
+        rates = pool.members[RATES, _order(pool)].tolist()
+    running = np.repeat(pool.kinds >= 0.0, many // pool.kinds.size)[_order(pool)].tolist()
+    losses = pool.members[LOSSES, _order(pool)].tolist()
+    columns = zip(kinds, rates, losses, _weights(pool).tolist(), running, strict=True)
+    members, memory = tuple(Member(*column) for column in columns), pool.memory
+    log_price = isinstance(pool.experts(), Chances)
+    price = math.log(many) * memory[HEAVIEST] + memory[GAPS] if log_price else 2.0 * memory[GAPS]
+    return Standing(members, float(memory[MIXED]), float(price), _bytes(algorithm, pool))
+
+
+def _bytes(algorithm: Any, pool: Any) -> int:
+    """What a feature takes."""
+    if isinstance(algorithm, Committee):
+        rows = [array for point in pool.points() for array in state_of(point, pool.size()).values()]
+        return sum(array.nbytes // len(array) for array in rows if len(array) == pool.size())
+    return int(algorithm.budget) * (pool.classes() if isinstance(algorithm, Softmax) else 1)
+
+
+def _weights(pool: Any) -> Any:
+    """The share of every member in the next prediction."""
+    shares = pool.members[SHARES].reshape(pool.kinds.size, -1)
+    kinds = np.maximum(pool.kinds, 0.0)
+    return (shares / shares.sum(axis=1, keepdims=True) * (kinds / kinds.sum())[:, None]).ravel()[_order(pool)]
+
+
+def _order(pool: Any) -> Any:
+    """The columns of `members`, those of kind 0 first: where kinds retire, they change places."""
+    columns = np.arange(pool.members.shape[1])
+    return columns.reshape(pool.kinds.size, -1)[pool.places()].ravel() if isinstance(pool, PoolPoint) else columns
+
+
+def next_mark(seen: int) -> int:
+    """The first of the numbers 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, … ≈ 2^{k/4} that is more than `seen`."""
+    k = max(0, math.floor(MARKS * math.log2(max(seen, 1))))
+    while (mark := round(math.pow(2.0, k / MARKS))) <= seen:
+        k += 1
+    return mark
+
+
+@dataclasses.dataclass
+class Course:
+    """The members of a mixture over time, at the marks: some hundred looks at any stream."""
+
+    t: list[int] = dataclasses.field(default_factory=list)
+    """How many examples the mixture had learnt."""
+    loss: list[float] = dataclasses.field(default_factory=list)
+    """What the mixture had lost."""
+    losses: list[Any] = dataclasses.field(default_factory=list)
+    """What each member had lost; NaN when it had retired."""
+    weights: list[Any] = dataclasses.field(default_factory=list)
+    seen: int = 0
+    """How many examples there were, those that were refused or skipped too; the marks count them."""
+
+    def look(self, learner: Learner) -> None:
+        """Add how a mixture stands."""
+        pool = learner._point
+        if not isinstance(learner.algorithm, MIXTURES) or (self.t and self.t[-1] == learner.t):
+            return
+        losses = pool.members[LOSSES].copy()
+        losses.reshape(pool.kinds.size, -1)[pool.kinds < 0.0] = math.nan
+        losses = losses[_order(pool)]
+        self.t.append(learner.t)
+        self.loss.append(float(pool.memory[MIXED]))
+        self.losses.append(losses)
+        self.weights.append(_weights(pool))
+
+    def fits(self, learner: Learner) -> bool:
+        """Whether a learner as it stands can have come this way."""
+        looks = len(self.t)
+        if not looks:
+            return True
+        many = members_of(learner)
+        losses, weights = np.array(self.losses), np.array(self.weights)
+        if len(self.loss) != looks or losses.shape != (looks, many) or weights.shape != (looks, many):
+            return False
+        rising = all(a < b for a, b in itertools.pairwise([-1, *self.t, learner.t + 1]))
+        shared = bool((weights >= 0.0).all()) and bool(np.allclose(weights.sum(axis=1), 1.0, rtol=0.0, atol=1e-6))
+        known = (
+            bool(np.isfinite(self.loss).all()) and not np.isinf(losses).any() and not np.isnan(losses).all(axis=1).any()
+        )
+        return rising and shared and known
+
+
+def members_of(learner: Learner) -> int:
+    """How many members a learner has that has begun; 0 for one without members."""
+    if learner._point is None or not isinstance(learner.algorithm, MIXTURES):
+        return 0
+    return int(learner._point.members.shape[1])

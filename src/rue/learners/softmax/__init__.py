@@ -1,0 +1,1 @@
+"""The default learner for more than two classes."""

@@ -1,0 +1,255 @@
+"""`SoftmaxMixture`: more than two classes, and no learning rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rue.compiled.intrinsics import LANES
+from rue.errors import BadExample, DataError, NoRoom, SettingsError
+from rue.learners import loop
+from rue.learners.learner import Learner
+from rue.learners.mixture.mixing import ETA, HEAVIEST, SHARES
+from rue.learners.one_example import complaint, dense_row, one_row, sparse_row
+from rue.learners.points import T
+from rue.learners.softmax.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_classes
+from rue.learners.softmax.softmax import CLOSED, HIGHEST, KINDS, NARROW, SEEN, SINCE, USED, WIDE
+from rue.learners.turns import Turn
+from rue.ledger import Silent
+from rue.memory import gibibytes, memory_limit
+from rue.norms import SMALL, UP
+from rue.rows import DenseRows, SparseRows
+from rue.streams import Block, blocks
+from rue.streams.labels import MOST_CLASSES
+
+__all__ = ["ClassLearner", "SoftmaxMixture", "require_sane_classes"]
+
+
+class ClassLearner(Learner):
+    """A learner of classes numbered 1, 2, …, which may come at any time; made by `SoftmaxMixture`.
+
+    `predict` gives probabilities: first that of a class never seen before, then those of classes 1, 2, …; `run` gives
+    scores: the probability of the class that came, negative where another one had been given at least as much.
+    """
+
+    _loop = run_classes
+
+    @property
+    def classes(self) -> int:
+        """The highest number of a class that it has learnt."""
+        return 0 if self._point is None else int(self._point.memory[HIGHEST])
+
+    @property
+    def seen(self) -> Any:
+        """Which of the classes 1, 2, … up to the highest it has learnt."""
+        return np.zeros(0, dtype=bool) if self._point is None else self._point.counts[: self.classes] > 0.0
+
+    def point_in_places(self, average: bool = False) -> Any:
+        """The posterior mean of the members' weights, a column for each class, of features as the data has them."""
+        if self._point is None:
+            return np.zeros((self.coordinates, 0))
+        return _mean_weights(self._point, self.intercept)[: self.places, : self.classes]
+
+    @property
+    def bias(self) -> Any:
+        """The weights of the intercept, one for each class, 0 without one."""
+        return self.point_in_places()[0] if self.intercept else np.zeros(self.classes)
+
+    def predict(self, x: Any, average: bool = False) -> Any:
+        """The probabilities of one example: of a class never seen before, then of the classes."""
+        with Turn(self, wait=True):
+            return self._predict_one(x)
+
+    def _predict_one(self, x: Any) -> Any:
+        if type(x) is dict and tuple(x) == self.names.keys:
+            names = self.names.pack(x)
+            pair: Any = names.indices, names.values
+        else:
+            pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+        if pair is None:
+            row = dense_row(x)
+            if self._point is None or row.size != self.d or self.numbering is not None:
+                learner, block = self._reading(Block(row[None, :]))  # which makes room, or refuses
+                out, _, status = learner._predict_block(block, False)
+                if status != loop.OK:
+                    raise BadExample(0, complaint(status, self, math.nan, 1.0, 1.0))
+                return out[0]
+            return self._chances(DenseRows(row, np.uint64(self.d), np.uint64(self.intercept)), x)
+        if not np.isfinite(pair[1]).all():
+            raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
+        if self._point is None:
+            return np.ones(1)
+        if self.numbering is not None:
+            return self._chances(self._reading(one_row(pair, 2**32))[1].rows(self.intercept), x)
+        inside = pair[0] < self.d  # features never seen have weight 0
+        indices, values = pair if inside.all() else (pair[0][inside], pair[1][inside])
+        return self._chances(_one_sparse_row(indices, values, self.d, self.intercept), x)
+
+    def _chances(self, rows: Any, x: Any) -> Any:
+        """The probabilities of a single row."""
+        out = np.empty((1, 1 + self.classes))
+        kinds = type(None), type(rows)
+        if kinds not in self._run_rows:
+            self._run_rows[kinds] = predict_classes.resolve(self._point, rows, out, 0)
+        if self._run_rows[kinds](self._point, rows, out, 0)[1] != loop.OK:
+            raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
+        return out[0]
+
+    def predict_many(self, X: Any, average: bool = False) -> Any:
+        """A row of probabilities for each example, as `predict` gives them, learning nothing."""
+        if average:
+            self._require_average()
+        parts, before, learner = [np.empty((0, 1 + self.classes))], 0, self
+        for block in blocks(X):
+            with Turn(self, wait=True):
+                learner, block = (self if self._point is None else learner)._reading(Block(block.X))
+                out, end, status = learner._predict_block(block, average)
+            if status != loop.OK:
+                raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))
+            parts.append(out)
+            before += len(block)
+        return np.concatenate(parts)
+
+    def _predict_block(self, block: Block, average: bool) -> tuple[Any, int, int]:
+        out = np.empty((len(block), 1 + self.classes))
+        end, status = predict_classes(self._point, block.rows(self.intercept), out, 0)
+        if status == loop.UNORDERED:
+            end, status = predict_classes(self._point, block.in_order().rows(self.intercept), out, end)
+        return out, end, status
+
+    def _make_room(self, block: Block) -> Block:
+        """Make room for a block's features and classes."""
+        if block.y is not None and len(block):
+            y = block.labels()
+            highest = float(np.max(y, where=(y >= 1.0) & (y <= MOST_CLASSES), initial=0.0))
+            if self._point is not None:  # its classes are known before features are multiplied by them
+                self._admit(highest)
+                return super()._make_room(block)
+            block = super()._make_room(block)
+            self._admit(highest)
+            return block
+        return super()._make_room(block)
+
+    def _bytes_per_coordinate(self) -> int:
+        classes = 4 if self._point is None else self._point.classes()
+        return int(self.algorithm.bytes_per_coordinate) * classes + 56
+
+    def _admit(self, y: float) -> None:
+        """Make room for class y, and for a few more."""
+        room = self._point.classes()
+        if room < y <= MOST_CLASSES:
+            while room < y:
+                room += room // 4 + 1
+            room = min(room, MOST_CLASSES)
+            each = self.algorithm.bytes_per_coordinate * (room + self._point.classes())
+            if self._point.size() * each > memory_limit():
+                raise NoRoom(
+                    f"{self.algorithm.name} needs {gibibytes(self._point.size() * each)} for {room:,} classes of "
+                    f"{self._point.size():,} coordinates, more than the {gibibytes(memory_limit())} that there are: "
+                    "take a target of fewer classes, hash features into fewer (--bits), or give a smaller --budget."
+                )
+            self._point = self._point.admitting(room)
+
+    # One example at a time is a block of one row.
+
+    def _resolve_dense(self, row: Any) -> None:
+        if self._learn_dense is None:
+            self._learn_dense = self._one_dense
+            self._set_width(self.d)
+
+    def _resolve_sparse(self, indices: Any, values: Any) -> None:
+        if self._learn_sparse is None:
+            self._learn_sparse = self._one_sparse
+
+    def _one_dense(self, rule: Any, point: Any, x: Any, intercept: bool, y: Any, weight: Any) -> int:
+        return self._learn_one(DenseRows(np.ascontiguousarray(x), np.uint64(x.size), np.uint64(intercept)), y, weight)
+
+    def _one_sparse(self, rule: Any, point: Any, indices: Any, values: Any, intercept: bool, y: Any, w: Any) -> int:
+        return self._learn_one(_one_sparse_row(indices, values, self.d, intercept), y, w)
+
+    def _learn_one(self, rows: Any, y: Any, weight: Any) -> int:
+        self._admit(y)
+        out = np.empty(1)
+        args = self._point, Silent(0), rows, np.array([float(y)]), np.array([float(weight)]), out, 0
+        kinds = Silent, type(rows)
+        if kinds not in self._run_rows:
+            self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
+        status = int(self._run_rows[kinds](self._rule_twin, *args)[1])
+        return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
+
+
+def _one_sparse_row(indices: Any, values: Any, d: int, intercept: bool) -> SparseRows:
+    ends = np.array([0, indices.size])
+    return SparseRows(ends, indices, values, np.uint64(d), np.uint64(intercept), indices)
+
+
+def _mean_weights(pool: Any, intercept: bool) -> Any:
+    """For each coordinate and class; what is subtracted from centred features counts for the intercept."""
+    share = pool.members[SHARES].reshape(KINDS, -1) * np.maximum(pool.kinds, 0.0)[:, None]
+    share = share / pool.members[SHARES].reshape(KINDS, -1).sum(axis=1, keepdims=True) / np.maximum(pool.kinds, 0).sum()
+    stats, r = pool.stats, share.shape[1]
+    largest, squares, visits, first = np.where(stats[:, 2] > 0.0, stats.T, 1.0)
+    point = np.zeros(pool.weights.shape[:2])
+    by_root = np.sqrt(squares / visits) / np.where(largest < SMALL, UP, 1.0)
+    for kind, scale in enumerate((by_root, np.maximum(first, 0.001 * largest), largest)):
+        point += pool.weights[:, :, kind * r : (kind + 1) * r] @ share[kind] / scale[:, None]
+    if pool.memory[CLOSED] == 0.0 and pool.memory[T] > 0.0:
+        used = np.flatnonzero(pool.slots)
+        lines = pool.slots[used] - 1
+        mean, spread = pool.centres[lines].T
+        spread = np.where(spread > 1e-24 * pool.memory[T] * mean * mean, spread, math.inf)
+        by = np.sqrt(pool.memory[T] / spread)
+        if intercept:
+            mean[used == 0], by[used == 0] = 0.0, 1.0
+        found = (pool.lines[lines] @ share[WIDE:].reshape(-1)) * by[:, None]
+        point[used] += found
+        if intercept:
+            point[0] -= mean @ found
+    return point
+
+
+def require_sane_classes(pool: Any) -> None:
+    """Refuse a stored state that rounds could not go on from: what compiled code takes for granted."""
+    m, used = pool.memory, float(pool.memory[USED])
+    lines = np.sort(pool.slots[pool.slots > 0])
+    if not 0.0 <= used <= NARROW or not np.array_equal(lines, np.arange(1, lines.size + 1)) or lines.size != used:
+        raise DataError("its lines do not fit its features")
+    seen = np.flatnonzero(pool.counts)
+    if m[SEEN] != seen.size or m[HIGHEST] != (seen[-1] + 1 if seen.size else 0) or not m[SINCE] >= 0.0:
+        raise DataError("its classes do not fit together")
+    running = pool.kinds >= 0.0
+    shares = pool.members[SHARES]
+    if not running[:WIDE].all() or (running[WIDE:] != (m[CLOSED] == 0.0)).any() or m[CLOSED] not in (0.0, 1.0):
+        raise DataError("its members do not fit together")
+    weighty = (shares.reshape(KINDS, -1).sum(axis=1) > 0.0).all() and np.isfinite(shares).all()
+    if not (pool.kinds.max() > 0.0 and weighty and (m[[HEAVIEST, ETA]] >= 0.0).all()):
+        raise DataError("its members have no weight")
+
+
+def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int | None = None) -> ClassLearner:
+    """The default learner for more than two classes: no learning rate to choose (B12).
+
+    Softmax members of many rates and kinds learn side by side in one pass under log loss, and their probabilities are
+    mixed: the total is at most ln K more than that of the best member that has not retired; example weights above 1
+    cost more, as for `rue.Mixture`, and `members.price_at_most` says how much. Classes are numbered 1, 2, …
+    and may come at any time. Units of features do not matter. `budget` is the number of bytes a feature may take for
+    each class.
+
+    >>> import rue
+    >>> X, y = [[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]], ["a", "b", "c", "a", "b", "c"]
+    >>> rue.learn(X, y).labels.classes
+    ('a', 'b', 'c')
+    """
+    rates = 2 * LANES
+    if budget is not None:
+        if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+            raise SettingsError(f"SoftmaxMixture: budget must be a number of bytes, not {budget!r}.")
+        rates = min(64, (int(budget) - bytes_of(0)) // (bytes_of(1) - bytes_of(0)) // LANES * LANES)
+        if rates < LANES:
+            raise SettingsError(
+                f"SoftmaxMixture: a feature takes at least {bytes_of(LANES)} bytes for each class, not {budget}."
+            )
+    return ClassLearner(Softmax("SoftmaxMixture", LogLoss(), rates), intercept=intercept, d=d)

@@ -1,0 +1,302 @@
+"""One round of many softmax learners, mixed as B12 says, and the loops over rows.
+
+Classes are numbered 1, 2, …, and may come at any time. Of every prediction a part 1/(1 + s)² is reserved for a class
+never seen before, s the number of rounds since one came, and the members share the rest. All the rounds between two
+new classes cost less than ln 2 by it, because Π (1 − 1/k²) over k ≥ 2 is ½, and a class that comes after s rounds
+costs 2 ln(1 + s): however long the stream goes on after its last new class, the price stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue.compiled.arithmetic import log
+from rue.compiled.bridge import kernel, parameter
+from rue.errors import SettingsError
+from rue.learners import loop
+from rue.learners.mixture.mixing import COST, SCRATCH, SHARES, STEP, Pooling, open_memory
+from rue.learners.points import T
+from rue.learners.softmax.softmax import (
+    CLASS_MEMORY,
+    CLOSED,
+    HIGHEST,
+    KINDS,
+    NARROW,
+    SEEN,
+    SINCE,
+    WIDE,
+    ClassPool,
+)
+from rue.losses import Loss
+from rue.streams.labels import MOST_CLASSES
+
+__all__ = ["LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
+
+GRID = (2.0**-6, 2.0**2)
+"""The ends of the grid of rates."""
+NOTES = 512
+"""The features of a row for which notes are kept; the others are worked out again."""
+RATES = COST + 1
+"""The row of `members` that holds the rates."""
+MANY_FEATURES = 2**12
+"""From how many features on only those that occur have a place, which holds numbers for each class and rate."""
+_UNLIKELY = 60.0
+"""−ln of the smallest odds that members give to a class they know."""
+_SUMS = 8 * WIDE
+"""The bytes a feature and class take beside the weights."""
+
+
+def bytes_of(rates: int) -> int:
+    """The bytes a feature takes for each class, with so many rates."""
+    return _SUMS + 4 * WIDE * rates
+
+
+@parameter
+class LogLoss(Loss):
+    """−ln of the probability given to the class that came: the score is that probability.
+
+    A score is negative where some other class had been given at least as much, that is, for a mistake.
+    """
+
+    labels = "the number of a class, 1, 2, …"
+    task = "multiclass"
+
+    def accepts(self, y: float) -> bool:
+        return 1.0 <= y <= MOST_CLASSES and y == math.floor(y)
+
+    def value(self, p: float, y: float) -> float:
+        return -math.log(abs(p))
+
+    def slope(self, p: float, y: float) -> float:
+        return -1.0 / p
+
+    def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
+        """In the accounts slopes are 0: there is no certificate for models with a score a class."""
+        for i in range(first, first + many):
+            values[i], slopes[i] = self.value(p[i], y[i]), 0.0
+
+
+@parameter
+class SoftmaxRule:
+    """One round of the pool."""
+
+    loss: Any
+
+    def foresee(self, point: Any, row: Any, c: Any) -> Any:
+        """The score of class c; everything it rests on is left in the point."""
+        point.foretell(row)
+        if point.counts[c] == 0.0:
+            return -point.reserve()
+        chance, wrong = point.mixed[c, 0], False
+        for other in range(int(point.memory[HIGHEST])):
+            wrong |= other != c and point.mixed[other, 0] >= chance
+        chance *= 1.0 - point.reserve()
+        return -chance if wrong else chance
+
+    def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        c = int(y) - 1
+        if not math.isfinite(row.square()) or not math.isfinite(weight * weight):
+            return math.nan, False
+        p = self.foresee(point, row, c)
+        value = self.loss.value(p, y)
+        if not math.isfinite(value):
+            return p, False
+        if weight > 0.0:
+            self.play_round(point, row, c, weight, weight * value)
+        return p, True
+
+    def play_round(self, point: Any, row: Any, c: Any, weight: Any, cost: Any) -> None:
+        """Everything that changes; the members' predictions stand in the point, the mixture's cost is given."""
+        m, experts = point.memory, point.experts()
+        self.enter_costs(point, c, weight, cost)
+        if point.counts[c] == 0.0:
+            m[SINCE], m[SEEN], m[HIGHEST] = 0.0, m[SEEN] + 1.0, max(m[HIGHEST], c + 1.0)
+        m[SINCE] += 1.0
+        point.counts[c] += 1.0
+        experts.charge(cost, weight, point.scratch, point.scratch)  # which has a row to spare
+        running = m[CLOSED] == 0.0
+        point.measure(row, c, weight)
+        self.sense(point, weight)
+        if running and m[CLOSED] > 0.0:
+            for kind in range(KINDS - 1, WIDE - 1, -1):
+                experts.retire(kind)
+        self.choose_steps(point, c, weight)
+        point.advance(row)
+        m[T] += 1.0
+
+    def enter_costs(self, point: Any, c: Any, weight: Any, cost: Any) -> None:
+        """What the round costs each member, its share of the reserve included."""
+        costs, many = point.members[COST], point.members.shape[1]
+        kept = weight * -math.log(1.0 - point.reserve()) if point.counts[c] > 0.0 else cost
+        for i in range(many):
+            costs[i] = kept - weight * log(point.chances[c * many + i]) if point.counts[c] > 0.0 else cost
+
+    def sense(self, point: Any, weight: Any) -> None:
+        """The mean curvature of the classes at the mixed predictions of kinds 4 and 5."""
+        for which in range(2):
+            h = 0.0
+            for c in range(int(point.memory[HIGHEST])):
+                chance = point.mixed[c, WIDE + 2 + which]
+                h += chance * (1.0 - chance)
+            point.scratch[2, which] = weight * h / point.memory[SEEN]
+
+    def choose_steps(self, point: Any, y: Any, weight: Any) -> None:
+        """How far each member's scores are to move, for each class, into `scores`.
+
+        Down the gradient, P − 1{c = y}, but so far at most that the odds of y pass 1 by a factor of 1 + rate·⟨f, x⟩:
+        where an implicit step would end at most.
+        """
+        r, many, chances, steps = len(point.rates), point.members.shape[1], point.chances, point.scores
+        rest, step = point.scratch[0], point.scratch[STEP]
+        highest = int(point.memory[HIGHEST])
+        for i in range(many):
+            rest[i] = 0.0
+            step[i] = point.along[y, i // r]
+        for c in range(highest):
+            for i in range(many):
+                rest[i] += chances[c * many + i] if c != y else 0.0
+        for i in range(many):
+            rest[i] = rest[i] if rest[i] > 0.0 else 1.0  # there was no class before
+        for c in range(highest):
+            for i in range(many):
+                part = chances[c * many + i] / rest[i] if c != y else 0.0
+                step[i] += part * part * point.along[c, i // r]
+        for i in range(many):
+            along, odds = step[i], rest[i] / max(chances[y * many + i], 1e-30)
+            reach = weight * point.members[RATES, i] * along
+            behind = min(_UNLIKELY, max(0.0, log(max(odds, 1e-30))))
+            step[i] = min(reach * rest[i], behind + log(1.0 + reach)) / along if along > 0.0 else 0.0
+        for c in range(highest):
+            for i in range(many):
+                part = chances[c * many + i] / rest[i]
+                steps[c * many + i] = step[i] * (part if c != y else -1.0)
+
+
+@kernel
+def run_classes(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: Any) -> Any:
+    """`loop.run_rows` for classes: the score of each row's class, before its update."""
+    size = rows.coordinates()
+    if size > point.size() or not ledger.room(size):
+        return begin, loop.TOO_WIDE
+    i, status = begin, loop.OK
+    while i < y.size and status == loop.OK:
+        weight = weights[i] if weights.size > 0 else 1.0
+        status = loop.BROKEN
+        if rows.sound(i):
+            row = rows.row(i)
+            status = loop.UNORDERED if not row.ordered() else loop.OK
+        if status == loop.OK:
+            if not 0.0 <= weight < math.inf:
+                status = loop.BAD_WEIGHT
+            elif not rule.loss.accepts(y[i]):
+                status = loop.BAD_LABEL
+            elif not row.fits(size) or y[i] > point.classes():
+                status = loop.TOO_WIDE
+        if status == loop.OK:
+            p, good = rule.learn(point, row, y[i], weight)
+            if not good and not row.finite():
+                status = loop.BAD_FEATURE
+            else:
+                out[i] = p if good else math.nan
+                scored = good and weight > 0.0
+                if scored:
+                    ledger.enter(rule.loss, row, p, y[i], weight)
+                ledger.next_row(rule.loss, rows, i, scored)
+                i += 1
+    ledger.close(rule.loss, rows, i)
+    return i, status
+
+
+@kernel
+def predict_classes(point: Any, rows: Any, out: Any, begin: Any) -> Any:
+    """For each row the probability of a class never seen, then those of the classes."""
+    size = rows.coordinates()
+    if size > point.size():
+        return begin, loop.TOO_WIDE
+    for i in range(begin, out.shape[0]):
+        if not rows.sound(i):
+            return i, loop.BROKEN
+        row = rows.row(i)
+        if not row.ordered():
+            return i, loop.UNORDERED
+        if not row.fits(size):
+            return i, loop.TOO_WIDE
+        if not row.finite():
+            return i, loop.BAD_FEATURE
+        point.foretell(row)
+        out[i, 0] = point.reserve()
+        for c in range(out.shape[1] - 1):
+            out[i, 1 + c] = (1.0 - out[i, 0]) * point.mixed[c, 0]
+    return out.shape[0], loop.OK
+
+
+@parameter
+class Softmax(Pooling):
+    """The algorithm behind `SoftmaxMixture`."""
+
+    name: Any
+    loss: Any
+    rates: int
+    """How many members each kind has."""
+
+    def __post_init__(self) -> None:
+        if type(self.loss) is not LogLoss:
+            raise SettingsError("SoftmaxMixture: the loss is the log loss, which cannot be subclassed.")
+        self.require_rates()
+
+    @property
+    def budget(self) -> int:
+        """The bytes a feature takes for each class."""
+        return bytes_of(self.rates)
+
+    def describe(self) -> str:
+        return f"budget={self.budget}"
+
+    def explain(self, size: int) -> str:
+        return (
+            f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
+            f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature and class"
+        )
+
+    @property
+    def wide(self) -> int | None:
+        """Of features times classes only those that occur get a place, from few features on."""
+        return MANY_FEATURES
+
+    @property
+    def bytes_per_coordinate(self) -> int:
+        """For each class; what a feature takes beside, some forty bytes, is not counted."""
+        return self.budget
+
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[SoftmaxRule, ClassPool]:
+        size = size if room is None else room
+        size, r, classes = max(size, 1), self.rates, 4
+        members = np.zeros((RATES + 1, KINDS * r))
+        members[SHARES] = 1.0
+        members[RATES] = np.tile(np.geomspace(*GRID, r), KINDS)
+        pool = ClassPool(
+            weights=np.zeros((size, 0, WIDE * r), dtype=np.float32),
+            sums=np.zeros((size, 0, WIDE)),
+            stats=np.zeros((size, 4)),
+            slots=np.zeros(size, dtype=np.int64),
+            lines=np.zeros((NARROW, 0, (KINDS - WIDE) * r)),
+            line_sums=np.zeros((NARROW, 0)),
+            centres=np.zeros((NARROW, 2)),
+            inverses=np.zeros((NARROW, 2, NARROW)),
+            members=members,
+            kinds=np.full(KINDS, 1.0 / KINDS),
+            memory=open_memory(CLASS_MEMORY, chances=True),
+            counts=np.zeros(0),
+            scratch=np.zeros((SCRATCH, KINDS * r)),
+            scores=np.zeros(0),
+            chances=np.zeros(0),
+            mixed=np.zeros((0, 1 + KINDS)),
+            along=np.zeros((0, KINDS)),
+            room=np.zeros((4, NARROW)),
+            notes=np.zeros((NOTES, 0, WIDE)),
+            rates=(0,) * r,
+        )
+        return SoftmaxRule(self.loss), pool.admitting(classes)

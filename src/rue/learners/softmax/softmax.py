@@ -1,0 +1,411 @@
+"""Many softmax learners side by side: the table behind `SoftmaxMixture()`.
+
+A *kind* is a way to turn a row x into a direction f for each class; its members differ by their rate r alone. Sums
+belong to the kind, are fed by the probabilities P at the kind's own mixture, with g = P − 1{c = y} and h = P(1 − P),
+and serve all its members:
+
+| kind | a feature is | direction f_j of class c | forgets |
+|---|---|---|---|
+| 0 | divided by its root mean square | x_j/(1 + √Σg²x²) | never |
+| 1 | divided by its first value | x_j/(1 + √Σg²x²) | never |
+| 2 | divided by its largest magnitude | x_j/(1 + √Σg²x²) | 1 % at each visit |
+| 3 | centred, divided by its deviation | x_j/(1 + √Σg²x²) | never |
+| 4 | centred, divided by its deviation | of (1 + Σh̄xxᵀ)⁻¹ x, h̄ the mean of h over the classes | never |
+| 5 | centred, divided by its deviation | of (1 + Σh̄xxᵀ)⁻¹ x | 0.1 % at each round |
+
+Kinds 3 to 5 run while no more than `NARROW` features have occurred. Without an intercept nothing is centred.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue.compiled.arithmetic import exp
+from rue.compiled.bridge import values
+from rue.compiled.intrinsics import LANES, collect_lanes, fetch, move_lanes
+from rue.learners.mixture.mixing import MIXING_MEMORY, SHARES, Chances
+from rue.learners.points import T
+from rue.norms import SMALL, UP
+from rue.rows import SOON
+
+__all__ = ["CLASS_MEMORY", "CLOSED", "HIGHEST", "KINDS", "NARROW", "SEEN", "SINCE", "USED", "WIDE", "ClassPool"]
+
+_1 = np.uint64(1)
+
+WIDE, KINDS, NARROW = 3, 6, 128
+BY_VISIT, BY_ROUND = 0.99, (1.0, 0.999)
+"""What is left of the sums of kind 2 after a visit, and of those of kinds 4 and 5 after a round."""
+NEAR = 0.001
+"""A first value smaller than this part of the largest one does not count."""
+FAR = 30.0
+"""Scores are kept between ± this."""
+FLAT = 1e-24
+"""A variance smaller than this part of the mean's square is rounding."""
+
+# Columns of `stats`.
+LARGEST, SQUARES, VISITS, FIRST = range(4)
+# Columns of `centres`.
+MEAN, SPREAD = range(2)
+# Rows of `room`: the row in lines as it is, and centred; its products with the inverses.
+ROW, CENTRED, PRODUCT = range(3)
+# Places in `memory`: rounds since a new class came, the highest number of a class learnt, how many classes there are,
+# how many lines are in use, and whether kinds 3 to 5 have retired.
+SINCE, HIGHEST, SEEN, USED, CLOSED = range(MIXING_MEMORY, MIXING_MEMORY + 5)
+CLASS_MEMORY = MIXING_MEMORY + 5
+
+
+@values
+class ClassPool(NamedTuple):
+    """The state of a mixture of softmax learners; arrays of scores have a place for each class and member."""
+
+    weights: Any
+    """For each coordinate and class those of all members of kinds 0 to 2, of scaled features."""
+    sums: Any
+    """For each coordinate and class the sums of kinds 0 to 2."""
+    stats: Any
+    slots: Any
+    """For each coordinate its line plus 1, or 0."""
+    lines: Any
+    """For each line and class the weights of all members of kinds 3 to 5."""
+    line_sums: Any
+    centres: Any
+    inverses: Any
+    members: Any
+    kinds: Any
+    memory: Any
+    counts: Any
+    """For each class how many examples were learnt."""
+    scratch: Any
+    scores: Any
+    chances: Any
+    """The members' probabilities; 0 for a class never seen."""
+    mixed: Any
+    """For each class the probability by the mixture, then those by each kind."""
+    along: Any
+    """For each class ⟨f, x⟩ of each kind."""
+    room: Any
+    notes: Any
+    """For the first features of a row, and each class: their directions."""
+    rates: Any
+    """The number of rates as a tuple of that length, so that compiled loops know it."""
+
+    def size(self) -> Any:
+        return self.weights.shape[0]
+
+    def classes(self) -> Any:
+        """How many classes there is room for."""
+        return self.counts.shape[0]
+
+    def experts(self) -> Any:
+        return Chances(self.members, self.kinds, self.memory)
+
+    def reserve(self) -> Any:
+        """The probability of a class never seen: 1/(1 + s)², s the rounds since one came; 1 at first."""
+        s = 1.0 + self.memory[SINCE]
+        return 1.0 / (s * s)
+
+    # Predicting.
+
+    def foretell(self, row: Any) -> None:
+        """Every member's probabilities into `chances`, the mixture's and the kinds' into `mixed`."""
+        scores = self.scores
+        for i in range(scores.size):
+            scores[i] = 0.0
+        followed, wide = row.followed(SOON + _1), np.uint64(self.weights.shape[1] * self.weights.shape[2])
+        for k in range(row.many()):
+            if followed:
+                soon = np.uint64(row.place(row.lo + k + SOON))
+                fetch(self.stats, soon * np.uint64(4))
+                fetch(self.weights, soon * wide)
+            j, x = row.feature(k)
+            if x != 0.0:
+                self.collect(j, x)
+        if self.memory[CLOSED] == 0.0:
+            self.lay_out(row)
+            for line in range(int(self.memory[USED])):
+                self.collect_line(line)
+        self.normalise()
+        self.mix()
+
+    def scaled(self, j: Any, x: Any) -> Any:
+        """Feature j divided by its root mean square, its first value, and its largest magnitude, x included."""
+        stats, magnitude = self.stats, abs(x)
+        first, largest = stats[j, FIRST], max(stats[j, LARGEST], magnitude)
+        by_first = x / max(first if first > 0.0 else magnitude, largest * NEAR)
+        z, squares = self.squares(j, x)
+        return z * math.sqrt((stats[j, VISITS] + 1.0) / squares), by_first, x / largest
+
+    def squares(self, j: Any, x: Any) -> Any:
+        """Feature j and Σx², x included, both in the units in which that sum does not underflow (see `columns`)."""
+        before, largest = self.stats[j, LARGEST], max(self.stats[j, LARGEST], abs(x))
+        back = 1.0 / UP if before < SMALL <= largest else 1.0
+        z = x * (UP if largest < SMALL else 1.0)
+        return z, self.stats[j, SQUARES] * back * back + z * z
+
+    def collect(self, j: Any, x: Any) -> None:
+        """Add feature j to every member's scores."""
+        r, room, all_members = len(self.rates), self.weights.shape[1], self.members.shape[1]
+        by_root, by_first, by_largest = self.scaled(j, x)
+        for c in range(int(self.memory[HIGHEST])):
+            if self.counts[c] > 0.0:
+                place, at = (np.int64(j) * room + c) * (WIDE * r), c * all_members
+                for i in range(0, r, LANES):
+                    collect_lanes(self.scores, at + i, self.weights, place + i, by_root)
+                    collect_lanes(self.scores, at + r + i, self.weights, place + r + i, by_first)
+                    collect_lanes(self.scores, at + 2 * r + i, self.weights, place + 2 * r + i, by_largest)
+
+    def lay_out(self, row: Any) -> None:
+        """The row in lines, as it is and centred; an intercept, which is in the first line, is 1."""
+        used, room = int(self.memory[USED]), self.room
+        for line in range(used):
+            room[ROW, line] = 0.0
+        for k in range(row.hi - row.lo + row.shift):
+            j, x = row.feature(k)
+            if self.slots[j] > 0 and x != 0.0:
+                room[ROW, self.slots[j] - 1] = x
+        for line in range(used):
+            mean, spread = self.centred(line, row.shift)
+            away, n = room[ROW, line] - mean, self.memory[T] + 1.0
+            flat = not spread > FLAT * n * mean * mean
+            room[CENTRED, line] = 0.0 if flat else away * math.sqrt(n / spread)
+        if row.shift > 0:
+            room[CENTRED, 0] = 1.0
+
+    def centred(self, line: Any, shift: Any) -> Any:
+        """The mean of a line's feature, and Σ(x − mean)², the row in `room` included."""
+        x, mean, n = self.room[ROW, line], self.centres[line, MEAN], self.memory[T] + 1.0
+        if shift == 0:
+            return 0.0, self.centres[line, SPREAD] + x * x
+        after = mean + (x - mean) / n
+        return after, self.centres[line, SPREAD] + (x - mean) * (x - after)
+
+    def collect_line(self, line: Any) -> None:
+        x, width, all_members = self.room[CENTRED, line], self.lines.shape[2], self.members.shape[1]
+        for c in range(int(self.memory[HIGHEST])):
+            if self.counts[c] > 0.0:
+                place, at = (line * self.lines.shape[1] + c) * width, (c + 1) * all_members - width
+                for i in range(0, width, LANES):
+                    collect_lanes(self.scores, at + i, self.lines, place + i, x)
+
+    def normalise(self) -> None:
+        """The probabilities that scores stand for."""
+        scores, chances, many = self.scores, self.chances, self.members.shape[1]
+        top, total = self.scratch[0], self.scratch[1]
+        for i in range(many):
+            top[i] = -FAR
+            total[i] = 0.0
+        for c in range(int(self.memory[HIGHEST])):
+            if self.counts[c] > 0.0:
+                for i in range(many):
+                    s = min(FAR, max(-FAR, scores[c * many + i]))
+                    scores[c * many + i] = s
+                    top[i] = max(top[i], s)
+        for c in range(int(self.memory[HIGHEST])):
+            if self.counts[c] > 0.0:
+                for i in range(many):
+                    chance = exp(scores[c * many + i] - top[i])
+                    chances[c * many + i] = chance
+                    total[i] += chance
+        for c in range(int(self.memory[HIGHEST])):
+            for i in range(many):
+                chances[c * many + i] = chances[c * many + i] / total[i] if self.counts[c] > 0.0 else 0.0
+
+    def mix(self) -> None:
+        """Mix the members' probabilities, kind by kind."""
+        r, many, kinds = len(self.rates), self.members.shape[1], self.kinds
+        shares, weight = self.members[SHARES], 0.0
+        for c in range(self.mixed.shape[0]):
+            for kind in range(KINDS + 1):
+                self.mixed[c, kind] = 0.0
+        for kind in range(KINDS):
+            if kinds[kind] >= 0.0:
+                share = 0.0
+                for i in range(kind * r, kind * r + r):
+                    share += shares[i]
+                weight += kinds[kind]
+                for c in range(int(self.memory[HIGHEST])):
+                    here = 0.0
+                    for i in range(kind * r, kind * r + r):
+                        here += shares[i] * self.chances[c * many + i]
+                    self.mixed[c, 1 + kind] = here / share
+                    self.mixed[c, 0] += kinds[kind] * (here / share)
+        for c in range(int(self.memory[HIGHEST])):
+            self.mixed[c, 0] /= weight
+
+    # Learning: `measure` a row, then `advance` along the directions by the steps that stand in `scores`.
+
+    def measure(self, row: Any, y: Any, weight: Any) -> None:
+        """Enter a row of class y into the sums, and find ⟨f, x⟩ of every kind and class."""
+        for c in range(self.along.shape[0]):
+            for kind in range(KINDS):
+                self.along[c, kind] = 0.0
+        if self.memory[CLOSED] == 0.0:
+            self.claim(row)
+        for k in range(row.hi - row.lo + row.shift):
+            j, x = row.feature(k)
+            if x != 0.0:
+                self.enter(k, j, x, y, weight)
+        if self.memory[CLOSED] == 0.0:
+            self.enter_lines(row, y, weight)
+            self.multiply(0)
+            self.multiply(1)
+
+    def enter(self, k: Any, j: Any, x: Any, y: Any, weight: Any) -> None:
+        """Feature j's part of `measure`."""
+        stats, sums, noted = self.stats, self.sums, k < self.notes.shape[0]
+        scaled = self.scaled(j, x)
+        if stats[j, FIRST] == 0.0:
+            stats[j, FIRST] = abs(x)
+        stats[j, SQUARES] = self.squares(j, x)[1]
+        stats[j, LARGEST] = max(stats[j, LARGEST], abs(x))
+        stats[j, VISITS] += 1.0
+        for c in range(int(self.memory[HIGHEST])):
+            if self.counts[c] > 0.0:
+                for kind in range(WIDE):
+                    g = weight * (self.mixed[c, 1 + kind] - (1.0 if c == y else 0.0)) * scaled[kind]
+                    left = BY_VISIT if kind == 2 else 1.0
+                    sums[j, c, kind] = left * sums[j, c, kind] + g * g
+                    f = scaled[kind] / (1.0 + math.sqrt(sums[j, c, kind]))
+                    self.along[c, kind] += f * scaled[kind]
+                    if noted:
+                        self.notes[k, c, kind] = f
+
+    def advance(self, row: Any) -> None:
+        """Every member takes its step."""
+        for k in range(row.hi - row.lo + row.shift):
+            j, x = row.feature(k)
+            if x != 0.0:
+                self.shift(k, j, x)
+        if self.memory[CLOSED] == 0.0:
+            for line in range(int(self.memory[USED])):
+                self.shift_line(line)
+            self.turn(0)
+            self.turn(1)
+
+    def shift(self, k: Any, j: Any, x: Any) -> None:
+        """Feature j's part of `advance`; its statistics have x in them already."""
+        stats, r, all_members = self.stats, len(self.rates), self.members.shape[1]
+        by_root = x * (UP if stats[j, LARGEST] < SMALL else 1.0) * math.sqrt(stats[j, VISITS] / stats[j, SQUARES])
+        by_first = x / max(stats[j, FIRST], stats[j, LARGEST] * NEAR)
+        scaled = by_root, by_first, x / stats[j, LARGEST]
+        for c in range(int(self.memory[HIGHEST])):
+            if self.counts[c] > 0.0:
+                for kind in range(WIDE):
+                    if k < self.notes.shape[0]:
+                        f = self.notes[k, c, kind]
+                    else:
+                        f = scaled[kind] / (1.0 + math.sqrt(self.sums[j, c, kind]))
+                    place = ((np.int64(j) * self.weights.shape[1] + c) * WIDE + kind) * r
+                    for i in range(0, r, LANES):
+                        move_lanes(self.weights, place + i, self.scores, c * all_members + kind * r + i, f)
+
+    # Kinds 3 to 5.
+
+    def claim(self, row: Any) -> None:
+        """Give new features the next lines; if there are not enough, these kinds retire."""
+        for k in range(row.hi - row.lo + row.shift):
+            j, x = row.feature(k)
+            if x != 0.0 and self.slots[j] == 0 and self.memory[CLOSED] == 0.0:
+                line = int(self.memory[USED])
+                if line == NARROW:
+                    self.memory[CLOSED] = 1.0
+                else:
+                    self.slots[j] = line + 1
+                    self.inverses[line, 0, line] = 1.0
+                    self.inverses[line, 1, line] = 1.0
+                    self.memory[USED] = line + 1.0
+
+    def enter_lines(self, row: Any, y: Any, weight: Any) -> None:
+        """The lines' part of `measure` for kind 3; and the centres move."""
+        self.lay_out(row)
+        for line in range(int(self.memory[USED])):
+            x = self.room[CENTRED, line]
+            mean, spread = self.centred(line, row.shift)
+            self.centres[line, MEAN], self.centres[line, SPREAD] = mean, spread
+            for c in range(int(self.memory[HIGHEST])):
+                if self.counts[c] > 0.0:
+                    g = weight * (self.mixed[c, 1 + WIDE] - (1.0 if c == y else 0.0)) * x
+                    self.line_sums[line, c] += g * g
+                    self.along[c, WIDE] += x * x / (1.0 + math.sqrt(self.line_sums[line, c]))
+
+    def multiply(self, which: Any) -> None:
+        """Inverse · row, and ⟨f, x⟩ = ⟨row, inverse · row⟩/forgetting."""
+        used, x, product = int(self.memory[USED]), self.room[CENTRED], self.room[PRODUCT + which]
+        for i in range(used):
+            product[i] = 0.0
+        for k in range(used):
+            inverse = self.inverses[k, which]
+            for i in range(used):
+                product[i] += inverse[i] * x[k]
+        along = 0.0
+        for i in range(used):
+            along += x[i] * product[i]
+        if not 0.0 <= along < math.inf:  # rounding has spoilt it: begin again
+            along = 0.0
+            for i in range(used):
+                for k in range(used):
+                    self.inverses[i, which, k] = 1.0 if i == k else 0.0
+                product[i] = x[i]
+                along += x[i] * x[i]
+        for c in range(self.along.shape[0]):
+            self.along[c, WIDE + 1 + which] = along / BY_ROUND[which]
+
+    def shift_line(self, line: Any) -> None:
+        """A line's part of `advance`."""
+        r, all_members, x = len(self.rates), self.members.shape[1], self.room[CENTRED, line]
+        products = self.room[PRODUCT, line] / BY_ROUND[0], self.room[PRODUCT + 1, line] / BY_ROUND[1]
+        for c in range(int(self.memory[HIGHEST])):
+            if self.counts[c] > 0.0:
+                f = x / (1.0 + math.sqrt(self.line_sums[line, c]))
+                place, at = (line * self.lines.shape[1] + c) * ((KINDS - WIDE) * r), c * all_members + WIDE * r
+                for i in range(0, r, LANES):
+                    move_lanes(self.lines, place + i, self.scores, at + i, f)
+                    move_lanes(self.lines, place + r + i, self.scores, at + r + i, products[0])
+                    move_lanes(self.lines, place + 2 * r + i, self.scores, at + 2 * r + i, products[1])
+
+    def turn(self, which: Any) -> None:
+        """The inverse takes the row in; the mean curvature of the classes stands in `scratch`."""
+        used, f, left = int(self.memory[USED]), self.room[PRODUCT + which], BY_ROUND[which]
+        h = self.scratch[2, which]
+        factor, grow, largest = h / (left + h * self.along[0, WIDE + 1 + which] * left), 1.0 / left, 0.0
+        for i in range(used):
+            inverse, by = self.inverses[i, which], factor * f[i]
+            for k in range(used):
+                inverse[k] = (inverse[k] - by * f[k]) * grow
+            largest = max(largest, inverse[i])
+        if largest > 10.0:  # forgetting makes it grow where nothing comes in
+            for i in range(used):
+                for k in range(used):
+                    self.inverses[i, which, k] *= 10.0 / largest
+
+    # Room.
+
+    def scales(self) -> Any:
+        """The largest magnitude of each coordinate's feature."""
+        return self.stats[:, LARGEST].copy()
+
+    def grown(self, domain: Any, size: int) -> ClassPool:
+        return self._replace(**{name: _padded(getattr(self, name), 0, size) for name in _BY_COORDINATE})
+
+    def admitting(self, classes: int) -> ClassPool:
+        """Room for more classes."""
+        return self._replace(
+            scores=np.zeros(classes * self.members.shape[1]),
+            chances=np.zeros(classes * self.members.shape[1]),
+            **{name: _padded(getattr(self, name), axis, classes) for name, axis in _BY_CLASS.items()},
+        )
+
+
+_BY_COORDINATE = ("weights", "sums", "stats", "slots")
+_BY_CLASS = {"weights": 1, "sums": 1, "lines": 1, "line_sums": 1, "counts": 0, "mixed": 0, "along": 0, "notes": 1}
+
+
+def _padded(array: Any, axis: int, size: int) -> Any:
+    """A copy with zeros up to `size` along an axis."""
+    shape = tuple(max(size, length) if i == axis else length for i, length in enumerate(array.shape))
+    longer = np.zeros(shape, dtype=array.dtype)  # of which pages that are never written to take no memory
+    longer[tuple(map(slice, array.shape))] = array
+    return longer

@@ -1,0 +1,170 @@
+"""What a loss is: a convex function of the prediction, with the facts that theory needs (docs/theory.md, section 2)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from rue.declared import Declared
+
+__all__ = ["CountLoss", "Loss", "MarginLoss", "entropy"]
+
+
+class Loss(Declared):
+    """What a loss offers; leave out the facts that do not hold (regression labels unless a subclass says otherwise).
+
+    Facts belong to the class that declares them: a subclass that replaces `value`, `slope` or any other method begins
+    again without them (`rue.declared`). What a class of your own declares is checked on a grid before it is used.
+    """
+
+    FACTS = frozenset(
+        [
+            "lipschitz",
+            "smooth",
+            "strongly_convex",
+            "exp_concave",
+            "mixable",
+            "at_once",
+            "target",
+            "prox",
+            "quadratic",
+            "log_odds",
+            "log_mean",
+            "linear",
+            "rosenblatt",
+            "depends_on",
+            "per_mistake",
+            "highest",
+            "conjugate",
+            "slope_range",
+            "second_derivative",
+            "pieces",
+        ]
+    )
+
+    labels: ClassVar[str] = "any real number"
+    task: ClassVar[str] = "regress"
+    convex: ClassVar[bool] = True
+    nonnegative: ClassVar[bool] = True
+
+    quadratic: ClassVar[bool] = False
+    """Whether it is (p − y)² itself, so that Σ x xᵀ and Σ y·x determine its sum (D4)."""
+    log_odds: ClassVar[bool] = False
+    """Whether it is ln(1 + e^{−y·p}) itself, so that p is the log-odds of +1 and probabilities can be mixed (B12)."""
+    log_mean: ClassVar[bool] = False
+    """Whether it is e^p − y·p itself, so that e^p is the mean predicted."""
+    linear: ClassVar[bool] = False
+    """Whether it is y·p itself."""
+    rosenblatt: ClassVar[bool] = False
+    """Whether it is [−y·p]₊ itself with slope −y at 0, so that fixed steps are Rosenblatt's Perceptron (A1)."""
+    depends_on: ClassVar[Literal["", "margin", "residual"]] = ""
+    """`margin` if it is a function of y·p alone that nowhere rises, `residual` if of p − y alone. Then the mean of
+    examples never loses more than they do (D3), for margins of examples with one label."""
+    per_mistake: ClassVar[float | None] = None
+    """The largest c such that the loss is at least c wherever y·p ≤ 0, or None."""
+    highest: ClassVar[float | None] = None
+    """The largest value for any p and y, or None."""
+
+    @property
+    def lipschitz(self) -> float | None:
+        """The smallest L with |slope| ≤ L for every p and y, or None."""
+        return None
+
+    @property
+    def smooth(self) -> float | None:
+        """The smallest β such that the slope is β-Lipschitz in p, or None."""
+        return None
+
+    @property
+    def strongly_convex(self) -> float:
+        """The largest σ such that ℓ − (σ/2)p² is convex in p (never in w: ⟨w, x⟩ is constant across x)."""
+        return 0.0
+
+    def exp_concave(self, low: float, high: float) -> float | None:
+        """A rate α such that e^{−αℓ} is concave in p, for p in [low, high] and labels in the same range or ±1."""
+        return None
+
+    def mixable(self, low: float, high: float) -> float | None:
+        """A rate for which mixing predictions in [low, high] costs ln K / rate and no more (B12)."""
+        return self.exp_concave(low, high)
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        """ℓ*(g) = sup over p of g·p − ℓ(p, y) for arrays of slopes in `slope_range` and of labels; None if unknown.
+
+        ℓ(p, y) ≥ g·p − ℓ*(g) for every such g: lower bounds on the best loss in hindsight are made of it (D5).
+        """
+        return None
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        """The smallest and the largest slope at each of an array of labels."""
+        return -np.inf, np.inf
+
+    def second_derivative(self, p: Any, y: Any) -> Any:
+        """ℓ'' in p for arrays of predictions and labels, where it exists everywhere; None if it does not."""
+        return None
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float] | None:
+        """A loss made of lines and parabolas as (o, lows, width, kinks, γ); None for any other.
+
+        ℓ(p, y) = Σ over i of sup over g in [lows_i, lows_i + width] of g·(o·p − kinks_i) − (γ/2)·g².
+        """
+        return None
+
+    def accepts(self, y: float) -> bool:
+        """Whether y is a label this loss can take."""
+        return math.isfinite(y)
+
+    def value(self, p: float, y: float) -> float:
+        raise NotImplementedError
+
+    def slope(self, p: float, y: float) -> float:
+        raise NotImplementedError
+
+    def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
+        """The values and slopes at several predictions, from the `first` on; a loss may know how to in one go."""
+        for i in range(first, first + many):
+            values[i], slopes[i] = self.value(p[i], y[i]), self.slope(p[i], y[i])
+
+    def target(self, y: float) -> float:
+        """The prediction that suits a label best."""
+        return y
+
+    def prox(self, p: float, y: float, a: float) -> float:
+        """argmin_q a·ℓ(q, y) + ½(q − p)²: where an implicit step from p arrives. By halving, unless a loss knows."""
+        q = p - a * self.slope(p, y)
+        inside, outside = p, q
+        for _ in range(50):
+            q = 0.5 * (inside + outside)
+            if (p - q - a * self.slope(q, y)) * (p - outside) < 0.0:
+                inside = q
+            else:
+                outside = q
+        return q
+
+
+class MarginLoss(Loss):
+    """A loss of the margin z = y·p, for labels −1 and +1."""
+
+    labels = "−1 or +1"
+    task = "classify"
+    reach: ClassVar[float] = 40.0
+    """Predictions beyond ± this gain nothing."""
+
+    def accepts(self, y: float) -> bool:
+        return y == 1.0 or y == -1.0
+
+
+class CountLoss(Loss):
+    """A loss for labels that count something."""
+
+    labels = "a number ≥ 0"
+
+    def accepts(self, y: float) -> bool:
+        return 0.0 <= y < math.inf
+
+
+def entropy(a: Any) -> Any:
+    """a ln a, 0 at 0."""
+    return a * np.log(np.maximum(a, 1e-300))

@@ -1,0 +1,157 @@
+"""Losses of the margin y·p, for labels −1 and +1: hinge, logistic and their kin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue.compiled.arithmetic import exp, log, logistic
+from rue.compiled.bridge import parameter
+from rue.losses.base import MarginLoss, entropy
+from rue.registry import register
+
+__all__ = ["Hinge", "Logistic", "PerceptronLoss", "SquaredHinge", "ZeroOne"]
+
+
+@register("loss", "hinge")
+@parameter
+class Hinge(MarginLoss):
+    """[1 − z]₊, an upper bound of the 0-1 loss; slope −y at the kink z = 1."""
+
+    depends_on = "margin"
+    per_mistake = 1.0
+    lipschitz = 1.0
+
+    def value(self, p: float, y: float) -> float:
+        return max(0.0, 1.0 - y * p)
+
+    def slope(self, p: float, y: float) -> float:
+        return -y if y * p <= 1.0 else 0.0
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return -y, [0.0], 1.0, [-1.0 * np.ones_like(y)], 0.0
+
+
+@register("loss", "perceptron")
+@parameter
+class PerceptronLoss(MarginLoss):
+    """[−z]₊, which is no upper bound of the 0-1 loss; slope −y at the kink z = 0, so a zero margin is corrected."""
+
+    depends_on = "margin"
+    rosenblatt = True
+    lipschitz = 1.0
+
+    def value(self, p: float, y: float) -> float:
+        return max(0.0, -y * p)
+
+    def slope(self, p: float, y: float) -> float:
+        return -y if y * p <= 0.0 else 0.0
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return 0.0 * g
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return -y, [0.0], 1.0, [0.0 * np.ones_like(y)], 0.0
+
+
+@register("loss", "logistic")
+@parameter
+class Logistic(MarginLoss):
+    """ln(1 + e^{−z}), without overflow for any p; divided by ln 2 it bounds the 0-1 loss."""
+
+    log_odds = True
+    depends_on = "margin"
+    per_mistake = math.log(2.0)
+    lipschitz = 1.0
+    smooth = 0.25
+
+    def value(self, p: float, y: float) -> float:
+        z = y * p
+        return max(0.0, -z) + math.log1p(math.exp(-abs(z)))
+
+    def slope(self, p: float, y: float) -> float:
+        z = y * p
+        e = math.exp(-abs(z))
+        return -y * (e if z > 0.0 else 1.0) / (1.0 + e)
+
+    def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
+        logistic(first, many, values, slopes, p, y)
+
+    def prox(self, p: float, y: float, a: float) -> float:
+        """d = a/(1 + e^{z + d}) by Newton's method on its logarithm, which comes near from wherever it starts."""
+        z, a = y * p, max(a, 1e-200)
+        d: float = min(a / (1.0 + exp(z)), max(0.0, -z) + 0.5 * log(1.0 + a))
+        for _ in range(6):
+            e = exp(z + d)
+            d *= 1.0 - min(0.9, log(d * (1.0 + e) / a) / (1.0 + d * (e / (1.0 + e))))
+        return p + y * d
+
+    def exp_concave(self, low: float, high: float) -> float:
+        return math.exp(-max(abs(low), abs(high)))
+
+    def mixable(self, low: float, high: float) -> float:
+        """1 on any range, when it is the probabilities that are mixed."""
+        return 1.0
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        a = np.clip(-g * y, 0.0, 1.0)
+        return entropy(a) + entropy(1.0 - a)
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+
+    def second_derivative(self, p: Any, y: Any) -> Any:
+        e = np.exp(-np.abs(p))
+        return e / ((1.0 + e) * (1.0 + e))
+
+
+@register("loss", "squared-hinge")
+@parameter
+class SquaredHinge(MarginLoss):
+    """[1 − z]₊²."""
+
+    depends_on = "margin"
+    per_mistake = 1.0
+    smooth = 2.0
+
+    def value(self, p: float, y: float) -> float:
+        short = max(0.0, 1.0 - y * p)
+        return short * short
+
+    def slope(self, p: float, y: float) -> float:
+        return -2.0 * y * max(0.0, 1.0 - y * p)
+
+    def exp_concave(self, low: float, high: float) -> float:
+        return 1.0 / (2.0 * (1.0 + max(abs(low), abs(high))) ** 2)
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y + 0.25 * g * g
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return -y, [0.0], np.inf, [-1.0 * np.ones_like(y)], 0.5
+
+
+@register("loss", "zero-one")
+@parameter
+class ZeroOne(MarginLoss):
+    """1{z ≤ 0}: for evaluation only, because it is not convex and has no useful slope."""
+
+    convex = False
+    highest = 1.0
+
+    def value(self, p: float, y: float) -> float:
+        return 1.0 if y * p <= 0.0 else 0.0

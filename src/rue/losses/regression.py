@@ -1,0 +1,222 @@
+"""Losses of a number: square, absolute, quantile, Huber, Poisson; and the linear loss of the general protocol."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue.compiled.bridge import parameter
+from rue.errors import SettingsError
+from rue.losses.base import CountLoss, Loss, entropy
+from rue.registry import register
+
+__all__ = ["Absolute", "EpsilonInsensitive", "Huber", "Linear", "Poisson", "Quantile", "Square"]
+
+
+@register("loss", "square")
+@parameter
+class Square(Loss):
+    """(p − y)², without a ½."""
+
+    quadratic = True
+    depends_on = "residual"
+    smooth = 2.0
+    strongly_convex = 2.0
+
+    def value(self, p: float, y: float) -> float:
+        return (p - y) * (p - y)
+
+    def slope(self, p: float, y: float) -> float:
+        return 2.0 * (p - y)
+
+    def prox(self, p: float, y: float, a: float) -> float:
+        return p - (p - y) * (2.0 * a / (1.0 + 2.0 * a)) if a < 1e100 else y
+
+    def exp_concave(self, low: float, high: float) -> float:
+        return 1.0 / (2.0 * (high - low) ** 2) if high > low else math.inf
+
+    def mixable(self, low: float, high: float) -> float:
+        return 2.0 / (high - low) ** 2 if high > low else math.inf
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y + 0.25 * g * g
+
+    def second_derivative(self, p: Any, y: Any) -> Any:
+        return np.full_like(p, 2.0)
+
+
+@register("loss", "absolute")
+@parameter
+class Absolute(Loss):
+    """|p − y|; slope 0 at p = y."""
+
+    depends_on = "residual"
+    lipschitz = 1.0
+
+    def value(self, p: float, y: float) -> float:
+        return abs(p - y)
+
+    def slope(self, p: float, y: float) -> float:
+        if p > y:
+            return 1.0
+        return -1.0 if p < y else 0.0
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -1.0, 1.0
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return np.ones_like(y), [-1.0], 2.0, [y], 0.0
+
+
+@register("loss", "linear")
+@parameter
+class Linear(Loss):
+    """y·p: the label is the slope g itself (online linear optimisation, experts, games)."""
+
+    nonnegative = False
+    linear = True
+
+    def value(self, p: float, y: float) -> float:
+        return y * p
+
+    def slope(self, p: float, y: float) -> float:
+        return y
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return 0.0 * g
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return y, y
+
+
+@register("loss", "huber")
+@parameter
+class Huber(Loss):
+    """½(p − y)² where |p − y| ≤ δ, and δ(|p − y| − δ/2) beyond."""
+
+    delta: float = 1.0
+    smooth = 1.0
+    depends_on = "residual"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.delta < math.inf:
+            raise SettingsError(f"Huber: delta must be positive and finite, not {self.delta}.")
+
+    @property
+    def lipschitz(self) -> float:
+        return self.delta
+
+    def value(self, p: float, y: float) -> float:
+        r = abs(p - y)
+        return 0.5 * r * r if r <= self.delta else self.delta * (r - 0.5 * self.delta)
+
+    def slope(self, p: float, y: float) -> float:
+        return min(self.delta, max(-self.delta, p - y))
+
+    def exp_concave(self, low: float, high: float) -> float | None:
+        if high == low:
+            return math.inf
+        return 1.0 / (high - low) ** 2 if high - low <= self.delta else None
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y + 0.5 * g * g
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -self.delta, self.delta
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return np.ones_like(y), [-self.delta], 2.0 * self.delta, [y], 1.0
+
+
+@register("loss", "quantile")
+@parameter
+class Quantile(Loss):
+    """τ(y − p) below the label and (1 − τ)(p − y) above, minimal at the τ-quantile; slope 0 at p = y."""
+
+    tau: float = 0.5
+    depends_on = "residual"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.tau < 1.0:
+            raise SettingsError(f"Quantile: tau must lie between 0 and 1, not be {self.tau}.")
+
+    @property
+    def lipschitz(self) -> float:
+        return max(self.tau, 1.0 - self.tau)
+
+    def value(self, p: float, y: float) -> float:
+        return self.tau * (y - p) if p < y else (1.0 - self.tau) * (p - y)
+
+    def slope(self, p: float, y: float) -> float:
+        return -self.tau if p < y else 1.0 - self.tau if p > y else 0.0
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -self.tau, 1.0 - self.tau
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return np.ones_like(y), [-self.tau], 1.0, [y], 0.0
+
+
+@register("loss", "epsilon-insensitive")
+@parameter
+class EpsilonInsensitive(Loss):
+    """[|p − y| − ε]₊; slope 0 at the kinks |p − y| = ε."""
+
+    epsilon: float = 0.1
+    lipschitz = 1.0
+    depends_on = "residual"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.epsilon < math.inf:
+            raise SettingsError(f"EpsilonInsensitive: epsilon must be ≥ 0 and finite, not {self.epsilon}.")
+
+    def value(self, p: float, y: float) -> float:
+        return max(0.0, abs(p - y) - self.epsilon)
+
+    def slope(self, p: float, y: float) -> float:
+        return 0.0 if abs(p - y) <= self.epsilon else 1.0 if p > y else -1.0
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        return g * y + self.epsilon * np.abs(g)
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -1.0, 1.0
+
+    def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
+        return np.ones_like(y), [-1.0, 0.0], 1.0, [y - self.epsilon, y + self.epsilon], 0.0
+
+
+@register("loss", "poisson")
+@parameter
+class Poisson(CountLoss):
+    """e^p − y·p, for counts y whose mean is e^p."""
+
+    nonnegative = False
+    log_mean = True
+
+    def value(self, p: float, y: float) -> float:
+        return (math.exp(p) if p < 709.0 else math.inf) - y * p
+
+    def slope(self, p: float, y: float) -> float:
+        return (math.exp(p) if p < 709.0 else math.inf) - y
+
+    def target(self, y: float) -> float:
+        return math.log(max(y, 0.5))  # of 0 it is at −∞, which is no number to aim at
+
+    def conjugate(self, g: Any, y: Any) -> Any:
+        v = np.maximum(g + y, 0.0)
+        return entropy(v) - v
+
+    def slope_range(self, y: Any) -> tuple[Any, Any]:
+        return -y, np.inf
+
+    def second_derivative(self, p: Any, y: Any) -> Any:
+        return np.exp(np.minimum(p, 709.0))

@@ -1,0 +1,47 @@
+"""A loss with something added: a penalty, or the restriction to mistakes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rue.compiled.bridge import parameter
+from rue.errors import SettingsError
+
+__all__ = ["Indicator", "Regularised"]
+
+
+@parameter
+class Regularised:
+    """ℓ(p, y) + (λ/2)‖w‖², λ-strongly convex in w; the SVM of the notes is hinge and this.
+
+    A learner takes it apart: the loss scores predictions, the regulariser shrinks the point.
+    """
+
+    loss: Any
+    lambda_: float
+
+    def __init_subclass__(cls) -> None:
+        raise SettingsError(
+            f"{cls.__name__}: Regularised cannot be subclassed, because learners read its loss and λ and nothing else; "
+            "write a rue.Loss of your own."
+        )
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.lambda_ < math.inf:
+            raise SettingsError(f"Regularised: lambda_ must be positive and finite, not {self.lambda_}.")
+
+
+@parameter
+class Indicator:
+    """0 on a set, +∞ outside: how the notes write a constraint inside a loss. A function of the point, not of p.
+
+    >>> import rue
+    >>> rue.Indicator(rue.Ball(1)).value([0.6, 0.8]), rue.Indicator(rue.Ball(1)).value([1.0, 1.0])
+    (0.0, inf)
+    """
+
+    domain: Any
+
+    def value(self, w: Any, /) -> float:
+        return 0.0 if self.domain.contains(w) else math.inf

@@ -1,0 +1,109 @@
+"""One file of arrays and JSON: safetensors with a digest, written whole or not at all, read without trust.
+
+What is read is looked at before it is believed: sizes before memory is taken, and a digest of everything before any of
+it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import Any
+
+import numpy as np
+
+from rue.errors import DataError, SettingsError
+from rue.models.settings import read_json, write_json
+from rue.outputs import write_file
+from rue.version import __version__
+
+__all__ = ["FORMAT", "OLDEST", "read_container", "write_container"]
+
+FORMAT = 2
+"""The number of the layout of the file; raised when an older rue could not read it."""
+OLDEST = 1
+"""The oldest layout that is still read: it had no course of the members."""
+
+LONGEST = 32 * 2**20
+"""Bytes of a header: a model's are some kilobytes."""
+
+_MOST = 64
+_DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "U8": np.uint8, "U32": np.uint32, "U64": np.uint64}
+
+
+def write_container(path: str | os.PathLike[str], head: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write JSON and arrays as `rue.outputs` writes every file: whole, or what was there stays."""
+    from safetensors.numpy import save
+
+    text = write_json(head)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays["digest"] = _digest(text, arrays)
+    content = save(arrays, {"rue": text})
+    if int.from_bytes(content[:8], "little") > LONGEST:
+        raise SettingsError(f"the settings and the history take {len(text):,} bytes: more than a model file can hold.")
+    write_file(path, content)
+
+
+def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON and the arrays; a file that is missing, cut, damaged, foreign or newer is one DataError."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        _require_header(path)
+        with safe_open(path, framework="np") as file:
+            text = (file.metadata() or {}).get("rue")
+            if text is None:
+                raise DataError("it is a safetensors file, but not of a model of rue's")
+            head = read_json(text)
+            _require_format(head)
+            names = sorted(file.keys())
+            if len(names) > _MOST or any(file.get_slice(name).get_dtype() not in _DTYPES for name in names):
+                raise DataError("it holds arrays that no model has")
+            arrays = {name: file.get_tensor(name) for name in names}
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    except (DataError, SafetensorError, LookupError, MemoryError, OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"{path} is not a model that can be read: {str(error)[:300].rstrip('.')}.") from error
+    digest = arrays.pop("digest", np.empty(0))
+    if not np.array_equal(digest, _digest(text, arrays)):
+        raise DataError(f"{path} is damaged: its content does not fit its digest; take an earlier copy of it.")
+    return head, arrays
+
+
+def _require_header(path: str | os.PathLike[str]) -> None:
+    """Refuse what cannot be safetensors before any of it is read or mapped; a pipe would block, a device never end."""
+    found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise DataError("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
+    with open(path, "rb") as file:
+        start = file.read(9)
+    length = int.from_bytes(start[:8], "little")
+    if len(start) < 9 or start[8:] != b"{":
+        raise DataError("it does not begin as a model file does")
+    if not 2 <= length <= min(LONGEST, found.st_size - 8):
+        raise DataError("it is cut off, or it never was one")
+
+
+def _require_format(head: Any) -> None:
+    found = head.get("format") if isinstance(head, dict) else None
+    if type(found) is not int:
+        raise DataError("it does not say which format it has")
+    if found > FORMAT:
+        made = str(head.get("rue"))[:20]
+        raise DataError(
+            f"it was made by a newer rue ({made}, format {found}) and this is rue {__version__}, which reads formats "
+            f"{OLDEST} to {FORMAT}: update rue"
+        )
+    if found < OLDEST:
+        raise DataError(f"it has format {found}, and rue {__version__} reads formats {OLDEST} to {FORMAT}")
+
+
+def _digest(text: str, arrays: dict[str, Any]) -> Any:
+    """Of the JSON and of every array with its name, type and shape."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return np.frombuffer(digest.digest(), dtype=np.uint8)

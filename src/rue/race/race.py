@@ -1,0 +1,377 @@
+"""`race`: learners side by side on one stream in one reading, each scored and certified alike."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue.domains import Ball
+from rue.errors import BadExample, DataError, SettingsError
+from rue.learners import Learner
+from rue.learners.gradient import require_loss
+from rue.learners.mixture.standing import next_mark
+from rue.learners.softmax.multiclass import LogLoss
+from rue.ledger import Silent
+from rue.race.entries import Entry, Race
+from rue.race.peers import LEAST, PEERS, Broken, installed, open_peer, takes_part
+from rue.registry import make
+from rue.regret.certificates.evidence import Evidence, open_evidence
+from rue.runs.baselines import Baselines
+from rue.runs.passes import default_learner
+from rue.streams import Block, Labels, blocks
+
+__all__ = ["Racing", "race"]
+
+OWN = ("mixture", "adagrad", "ogd")
+"""Who runs when nobody is named, with the peers that are installed."""
+ROWS = 4096
+"""How many rows a learner is given at a time: some peers take a second for them."""
+
+
+class _Lane:
+    """A learner, or a peer, on its way, and its accounts by the race's loss."""
+
+    def __init__(self, name: str, runner: Any, evidence: Evidence, loss: Any) -> None:
+        self.name, self.runner, self.evidence = name, runner, evidence
+        self.own = isinstance(runner, Learner)
+        self.seconds, self.left_out, self.broken = 0.0, 0, ""
+        self.course: list[tuple[int, float]] = []
+        self.note = "" if self.own else runner.note
+        if self.own and runner.loss != loss:
+            self.note = f"learns with {runner.loss!r}"
+
+    def learn(self, block: Block, intercept: bool, before: int) -> None:
+        """Some rows, `before` which there were others."""
+        try:
+            out = self._learnt(block) if self.own else self.runner.learn(block)
+        except Broken as error:
+            self.broken = f"{error}, within {before + len(block):,} examples"
+            return
+        if np.isinf(out).any() or (not self.own and np.isnan(out).any()):
+            self.broken = f"diverged within {before + len(block):,} examples"
+            return
+        self.left_out += self.evidence.enter(block, out, intercept, 0)
+
+    def _learnt(self, block: Block) -> Any:
+        out = np.empty(len(block))
+        if self.runner.t == 0:  # compile on a copy, so that it is not timed
+            self.runner.copy().run_block(block.part(0, 1), Silent(0), np.empty(1), 0)
+        started = time.thread_time()
+        end, why = self.runner.run_block(block, Silent(0), out, 0)
+        self.seconds += time.thread_time() - started
+        if why:
+            raise BadExample(end, why)
+        return out
+
+    def mark(self, t: int) -> None:
+        if not self.broken and (risk := self.risk) is not None:
+            self.course.append((t, risk))
+
+    @property
+    def risk(self) -> float | None:
+        mass = float(self.evidence.ledger.sums[accounts.WEIGHT])
+        return float(self.evidence.ledger.sums[accounts.LOSS]) / mass if mass else None
+
+    def close(self) -> None:
+        if not self.own:
+            self.runner.close()
+            self.seconds = self.runner.seconds
+
+    def entry(self, at_least: float | None, radius: float, scales: Any, classes: bool) -> Entry:
+        about = repr(self.runner) if self.own else self.runner.about
+        if self.broken:
+            note = f"{self.broken}; {self.note}" if self.note else self.broken
+            return Entry(self.name, about, None, None, None, None, self.seconds, note, tuple(self.course))
+        sums = self.evidence.ledger.sums
+        loss, note = float(sums[accounts.LOSS]), self.note
+        regret = None if at_least is None else loss - at_least
+        if self.left_out:
+            if regret is not None:
+                regret = self.evidence.certificate(Ball(radius), "largest", scales, self.left_out).regret_at_most
+            note = f"{self.left_out:,} examples refused" + (f"; {note}" if note else "")
+        wrong = int(sums[accounts.MISTAKES]) if classes else None
+        regret = math.inf if regret is not None and math.isnan(regret) else regret
+        return Entry(self.name, about, loss, self.risk, wrong, regret, self.seconds, note, tuple(self.course))
+
+
+class Racing:
+    """A race on its way: blocks go in; it may end at any moment with a true account."""
+
+    def __init__(
+        self,
+        learners: Any = None,
+        *,
+        loss: Any = None,
+        task: str = "auto",
+        radius: float = 10.0,
+        bad: str = "stop",
+        intercept: bool = True,
+        budget: int | None = None,
+    ) -> None:
+        if bad not in ("stop", "skip"):
+            raise SettingsError(f"race: bad must be 'stop' or 'skip', not {bad!r}.")
+        self.named = learners is not None
+        self.wanted: list[Any] = list(OWN) + list(PEERS) if learners is None else list(learners)
+        if not self.wanted:
+            raise SettingsError("race: name the learners, such as mixture,adagrad,vw.")
+        if budget is not None and not any(_spec(one) == "mixture" for one in self.wanted):
+            raise SettingsError("--budget is for the mixture, which is not among the learners.")
+        self.loss: Any = None if loss is None else make("loss", loss)
+        if self.loss is not None:
+            require_loss(self.loss, "race")
+            task = self.loss.task
+        self.task, self.radius, self.bad, self.intercept, self.budget = (
+            task,
+            Ball(radius).radius,
+            bad,
+            intercept,
+            budget,
+        )
+        self.labels: Labels | None = None
+        self.lanes: list[_Lane] = []
+        self.notes: list[str] = []
+        self.baselines = Baselines()
+        self.seen, self.skipped, self.told = 0, 0, 0
+        if self.loss is not None and not self._many:
+            self._line_up()
+
+    def _line_up(self) -> None:
+        """Make everyone, once the loss is known."""
+        kept: Any = {} if self._many else {"units": "largest", "witnesses": self.radius, "quick": True}
+        self.stream = open_evidence(self.loss, **kept)
+        for one in self.wanted:
+            runner = self._runner(one)
+            if runner is not None:
+                name = one if isinstance(one, str) else repr(one)
+                self.lanes.append(_Lane(name, runner, open_evidence(self.loss), self.loss))
+
+    @property
+    def _many(self) -> bool:
+        """Whether there are more than two classes, and no certificates."""
+        return bool(self.loss.task == "multiclass")
+
+    def _runner(self, one: Any) -> Any:
+        if isinstance(one, str) and one in PEERS:
+            if not self.named and not installed(one):
+                self.notes.append(f"{one} is not installed, so it did not run.")
+                return None
+            if not self.named and not takes_part(self.loss):
+                self.notes.append(f"{one} did not run: it takes part with logistic and square loss only.")
+                return None
+            self.told = 0 if self.labels is None else max(2, len(self.labels.classes))
+            return open_peer(one, self.loss, self.intercept, self.told)
+        settings: dict[str, Any] = {"intercept": self.intercept, **({} if self._many else {"loss": self.loss})}
+        if _spec(one) == "mixture" and self.budget is not None:
+            settings["budget"] = self.budget
+        if not isinstance(one, str):
+            made = one
+        elif self._many and one == "mixture":
+            made = default_learner("multiclass", **settings)
+        elif _spec(one) in ("perceptron", "svm"):  # they have a loss of their own
+            made = make("learner", one, intercept=self.intercept)
+        else:
+            made = make("learner", one, **settings)
+        if not isinstance(made, Learner):
+            raise SettingsError(f"race: a learner is a learner such as rue.OGD(), a spec, or a peer, not {one!r}.")
+        if self._many and made.loss.task != "multiclass":
+            if self.named:
+                raise SettingsError(
+                    f"race: {one if isinstance(one, str) else repr(one)} learns no more than two classes: leave it "
+                    "out, or say mixture, which does."
+                )
+            self.notes.append(f"{one} learns no more than two classes, so it did not run.")
+            return None
+        if made.loss.task != self.loss.task:
+            raise SettingsError(f"race: {made!r} is for another task than {self.loss!r}: leave it out.")
+        if made.intercept != self.intercept:
+            raise SettingsError(f"race: {made!r} and the race differ in their intercept: give both the same.")
+        return made.copy()
+
+    def begin(self, y: Any) -> None:
+        """Settle the task by some labels; the first block does it otherwise."""
+        if self.labels is None:
+            self.labels = Labels.of(y, self.task) if self.loss is None else Labels.under(self.loss, y)
+            task = self.labels.task
+            if task == "multiclass":
+                self.loss = LogLoss()
+                self._line_up()
+            elif self.loss is None:
+                self.loss = make("loss", "logistic" if task == "classify" else "square")
+                self._line_up()
+
+    def learn(self, block: Block, after: Callable[[Racing], bool] = lambda racing: True) -> None:
+        """Give a block to everyone; `after` some rows it is asked whether to go on."""
+        if block.y is None:
+            raise DataError("a block has no labels: every block of a stream needs y.")
+        self.begin(block.y)
+        assert self.labels is not None
+        self.labels = self.labels.extended(block.y)
+        said, block = block.y, Block(block.X, self.labels.encode(block.y), block.weights)
+        block = self._usable(block, said)
+        begin = 0
+        while begin < len(block):
+            mark = next_mark(self.seen)
+            end = min(len(block), begin + min(ROWS, mark - self.seen))
+            try:
+                self._round(block.part(begin, end))
+            except BadExample as error:
+                raise BadExample(begin + error.row, error.why) from None
+            self.seen, begin = self.seen + end - begin, end
+            if self.seen == mark:
+                for lane in self.lanes:
+                    lane.mark(mark)
+            if not after(self):
+                return
+
+    def _round(self, block: Block) -> None:
+        """Some rows for everyone; what is said of the stream comes from one who always predicts 0 and the witnesses.
+
+        Of more than two classes, for which 0 is no prediction, from one who is always right.
+        """
+        nothing, weights = np.full(len(block), float(self._many)), block.column_of_weights()
+        self.stream.enter(block, nothing, self.intercept, 0)
+        self.baselines.enter(self.loss, block.labels(), weights, nothing)
+        for lane in self.lanes:
+            if not lane.broken:
+                lane.learn(block, self.intercept, self.seen)
+
+    def _usable(self, block: Block, said: Any) -> Block:
+        """The examples that everyone can take; another stops the race, or is left out."""
+        assert self.labels is not None
+        weights = block.column_of_weights()
+        good = np.array([bool(self.loss.accepts(label)) for label in block.labels().tolist()], dtype=bool)
+        if weights.size:
+            good &= np.isfinite(weights) & (weights >= 0.0)
+        if not block.sparse:
+            good &= np.isfinite(np.asarray(block.X, dtype=np.float64)).all(axis=1)
+        else:
+            block = block.in_order()
+            ends = block.X.indptr
+            data = np.asarray(block.X.data)[ends[0] : ends[-1]]
+            if not np.isfinite(data).all():
+                rows = np.repeat(np.arange(len(block)), np.diff(ends))
+                good[rows[~np.isfinite(data)]] = False
+        if good.all():
+            return block
+        if self.bad == "stop":
+            row = int(np.argmin(good))
+            unknown = self.labels.task != "regress" and np.isnan(block.labels()[row])
+            raise BadExample(
+                row,
+                self.labels.complaint(said[row])
+                if unknown
+                else f"weight and features must be finite, the label {self.loss.labels}, the weight ≥ 0.",
+            )
+        self.skipped += int((~good).sum())
+        X = block.X
+        if block.sparse:
+            from scipy import sparse
+
+            X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(len(block), block.width))
+        return Block(X[good], block.labels()[good], weights[good] if weights.size else None)
+
+    def finish(self) -> Race:
+        """The end of the race."""
+        for lane in self.lanes:
+            lane.close()
+        if not self.lanes or not self.seen:
+            raise DataError("there are no examples to learn.")
+        assert self.labels is not None
+        at_least, scales = self._at_least()
+        classes = self.labels.task != "regress"
+        entries = [lane.entry(at_least, self.radius, scales, classes) for lane in self.lanes]
+        entries.sort(key=lambda entry: math.inf if entry.loss is None or math.isnan(entry.loss) else entry.loss)
+        return Race(
+            tuple(entries),
+            self.seen,
+            self.skipped,
+            self.loss,
+            self.labels.task,
+            float(self.stream.ledger.sums[accounts.WEIGHT]),
+            self.radius,
+            at_least,
+            self.baselines.best_constant(self.loss),
+            self.baselines.no_change(self.loss),
+            (*self.notes, *self._news()),
+        )
+
+    def _at_least(self) -> tuple[float | None, Any]:
+        """What every linear model must have lost, by whoever proves most, and the scales of the features."""
+        if self._many:
+            return None, None
+        K, scales = Ball(self.radius), self.stream.scales()
+        held = [lane.evidence for lane in self.lanes if not lane.broken and not lane.left_out]
+        proofs = (evidence.certificate(K, "largest", scales) for evidence in (self.stream, *held))
+        return max(proof.comparator_loss_at_least for proof in proofs), scales
+
+    def _news(self) -> list[str]:
+        """What to know of new classes, where learners that find them meet peers that were told of them."""
+        assert self.labels is not None
+        own, peers = ([lane.name for lane in self.lanes if lane.own is which] for which in (True, False))
+        if not peers or not self._many:
+            return []
+        said, late = [], len(self.labels.classes) - self.told
+        if own:
+            less = f"ln {self.told}! = {math.lgamma(1.0 + self.told):.1f} less to lose"
+            said.append(f"{', '.join(own)} is told of no classes, and need not say which a new one is: {less}.")
+        if late > 0:
+            deaf = " and ".join(name for name in peers if name != "river")
+            never = f", and {deaf} cannot learn it" if deaf else ""
+            came = f"{late} class{'' if late == 1 else 'es'} came later than the first block"
+            said.append(f"{came}: what {', '.join(peers)} does not know has probability {LEAST:g}{never}.")
+        return said
+
+    def abandon(self) -> None:
+        """End the processes of peers after an error."""
+        for lane in self.lanes:
+            lane.close()
+
+
+def _spec(one: Any) -> str:
+    """The name in a spec, "" for what is none."""
+    return one.partition(":")[0].strip() if isinstance(one, str) else ""
+
+
+def race(
+    X: Any,
+    y: Any = None,
+    *,
+    learners: Any = None,
+    loss: Any = None,
+    weights: Any = None,
+    radius: float = 10.0,
+    bad: str = "stop",
+    intercept: bool = True,
+    task: str = "auto",
+) -> Race:
+    """Run learners side by side on one stream, each example scored before it is learnt, and certify each.
+
+    `learners` are learners, specs such as "ogd", or the peers "vw", "river" and "sklearn" at their defaults; if none is
+    given the mixture, AdaGrad, OGD and the peers that are installed. Certificates are about all linear models of norm ≤
+    `radius`, of features in units of their largest magnitude. Of more than two classes (`task` as in `learn`) the
+    mixture and the peers run, under log loss, and there is no certificate.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> print([entry.name for entry in rue.race(X[:2000], y[:2000], learners=["ogd", "mixture"]).entries])
+    ['mixture', 'ogd']
+    """
+    racing = Racing(learners, loss=loss, task=task, radius=radius, bad=bad, intercept=intercept)
+    before = 0
+    try:
+        for block in blocks(X, y, weights):
+            racing.begin(block.y if y is None or isinstance(y, str | int) else y)  # a name or place of a column
+            try:
+                racing.learn(block)
+            except BadExample as error:
+                raise BadExample(before + error.row, error.why) from None
+            before += len(block)
+        return racing.finish()
+    except BaseException:
+        racing.abandon()
+        raise

@@ -1,0 +1,296 @@
+"""What the theorems look at: every round of one run, replayed on the stored stream."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from rue.compiled.bridge import kernel, values
+from rue.errors import BadExample, DataError
+from rue.learners import Learner
+from rue.learners.adaptive import SUM, Diagonal
+from rue.learners.gradient import Gradient
+from rue.learners.leader import Leader
+from rue.learners.points import GRADIENTS, LARGEST, MASS, T
+from rue.regret.bounds.perceptron import stacked
+from rue.steps import Seen
+from rue.streams import Block, Labels, blocks
+
+__all__ = ["Trace", "is_perceptron", "trace"]
+
+P, Y, WEIGHT, SLOPE, LOSS, SQUARE, SIZE, TIME, MASSES, LARGESTS, SUMS = range(11)
+COLUMNS = 11
+
+
+class _Run(Protocol):
+    """A `rue.Run`, which lives a floor above."""
+
+    @property
+    def learner(self) -> Learner: ...
+    @property
+    def labels(self) -> Labels: ...
+    @property
+    def predictions(self) -> Any: ...
+    @property
+    def examples(self) -> int: ...
+    @property
+    def skipped(self) -> int: ...
+
+
+@values
+class _Elsewhere(NamedTuple):
+    """Stands for a point that has no ‖w‖² at hand."""
+
+    memory: Any
+
+    def norm_square(self) -> Any:
+        return 0.0
+
+
+@values
+class _Recorder(NamedTuple):
+    """A ledger that writes down every round; `cursor` holds the next row of the table and ‖w_t‖²."""
+
+    point: Any
+    regularised: Any
+    table: Any
+    cursor: Any
+
+    def room(self, size: Any) -> Any:
+        return True
+
+    def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
+        pass
+
+    def close(self, loss: Any, rows: Any, end: Any) -> None:
+        pass
+
+    def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any) -> None:
+        k, m, table = int(self.cursor[0]), self.point.memory, self.table
+        table[k, P], table[k, Y], table[k, WEIGHT], table[k, SLOPE] = p, y, weight, loss.slope(p, y)
+        table[k, LOSS], table[k, SQUARE], table[k, SIZE] = loss.value(p, y), row.square(), self.cursor[1]
+        table[k, TIME], table[k, MASSES], table[k, LARGESTS], table[k, SUMS] = m[T], m[MASS], m[LARGEST], m[GRADIENTS]
+        self.cursor[0] += 1.0
+        if self.regularised:
+            self.cursor[1] = self.point.norm_square()
+
+
+@kernel
+def _etas(step: Any, table: Any, out: Any) -> None:
+    """η_t from the very numbers the rule gave the step."""
+    for k in range(out.size):
+        out[k] = step.eta(table[k, TIME], Seen(table[k, MASSES], table[k, LARGESTS], table[k, SUMS]))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trace:
+    """One run, round by round: arrays of length T, without the examples that were refused or had weight 0.
+
+    Round t's loss is α_t·(ℓ(⟨w, x_t⟩, y_t) + (λ/2)‖w‖²), where α_t is the example's weight (times t for A6).
+    """
+
+    algorithm: Any
+    """The learner's description: its name, loss, domain, and what else it has."""
+    step: Any
+    """The step as resolved, or None for a learner that has none."""
+    coordinates: int
+    start: Any
+    """w_1, the point before the first round."""
+    before: int
+    """Rounds the learner had learnt before this run."""
+    predictions: Any
+    labels: Any
+    weights: Any
+    losses: Any
+    """ℓ(p_t, y_t), without weight and regulariser."""
+    slopes: Any
+    """g_t: weight times the loss's slope at p_t."""
+    norms: Any
+    """‖x_t‖, the intercept's 1 included."""
+    alphas: Any
+    gradient_squares: Any
+    """‖∇‖² of the round's loss at w_t, with α_t and the regulariser."""
+    etas: Any
+    """η_t as used; NaN for a learner that has none."""
+    lambda_: float = 0.0
+    point_squares: Any = None
+    """‖w_t‖², for regularised losses."""
+    coordinate_squares: Any = None
+    """Σ_t g_{t,j}² for each coordinate, for AdaGrad."""
+    residual: float = 0.0
+    """The worst distance to the domain that a projection left."""
+    features: Any = None
+    """The rows x_t themselves, where a theorem asks for them: the Perceptron's speaks of every u, B10 of x = 1."""
+
+    @property
+    def T(self) -> int:
+        return int(self.predictions.size)
+
+    @property
+    def loss(self) -> Any:
+        return self.algorithm.loss
+
+    @property
+    def domain(self) -> Any:
+        return self.algorithm.domain
+
+    @property
+    def sigmas(self) -> Any:
+        """σ_t, the strong convexity of each round: from the regulariser, and in one coordinate from the loss."""
+        curved = self.loss.strongly_convex * self.norms**2 if self.coordinates == 1 else 0.0
+        return self.alphas * (self.lambda_ + curved)
+
+    @property
+    def mistakes(self) -> int:
+        """M_T (Q4)."""
+        return int(np.count_nonzero(self.labels * self.predictions <= 0.0))
+
+    def tolerance(self, U: float) -> float:
+        """What rounding may add to a regret against points of norm ≤ U (docs/theory.md, end of section 6).
+
+        Where U is infinite, the minimiser of regularised rounds has norm ≤ max‖g_t‖/λ.
+        """
+        data = np.abs(self.slopes) / self.weights  # without weight
+        if not math.isfinite(U):
+            U = float(np.max(data * self.norms, initial=0.0)) / self.lambda_ if self.lambda_ else 0.0
+        sizes = 2.0 * np.abs(self.losses) + data * (np.abs(self.predictions) + self.norms * U)
+        sizes += self.labels**2 if self.loss.quadratic else np.abs(self.labels)
+        if self.lambda_:
+            sizes += self.lambda_ * (self.point_squares + U * U)
+        return float((self.T + 10) * 4e-16 * np.sum(self.alphas * sizes))
+
+
+def trace(source: Learner | _Run, X: Any, y: Any = None, weights: Any = None) -> Trace:
+    """Replay a run, or a copy of a learner from where it stands, on a stored stream, and write down every round.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> trace(rue.learn(X, y, learner=rue.OGD("hinge")), X, y).T
+    48842
+    """
+    run = None if isinstance(source, Learner) else source
+    learner = source.copy() if isinstance(source, Learner) else _fresh(source)
+    labels = None if run is None else run.labels
+    squares = isinstance(learner.algorithm, Leader) and learner.loss.quadratic
+    keeps = squares or is_perceptron(learner.algorithm)
+    start, before = np.empty(0), learner.t
+    sums = np.zeros(0)
+    tables: list[Any] = []
+    features: list[Any] = []
+    cursor, seen, skipped = np.zeros(2), 0, 0
+    for block in blocks(X, y, weights):
+        if labels is None:
+            labels = Labels.under(learner.loss, block.y if y is None else y)
+        if run is None:
+            labels = labels.extended(block.y)
+        if block.y is None:
+            raise DataError("a block has no labels: every block of a stream needs y.")
+        block = Block(block.X, labels.encode(block.y), block.weights)
+        learner.widen(block)
+        if not seen:
+            start, sums = learner.point, _sums(learner)
+            cursor[1] = float(start @ start)
+        part, out, found = _recorded(learner, block, cursor, seen, 0 if run is None else run.skipped - skipped)
+        skipped += found
+        tables.append(part)
+        if run is not None and not np.array_equal(out, run.predictions[seen : seen + out.size], equal_nan=True):
+            raise DataError("trace: the run made other predictions on this stream: give the stream it was made on.")
+        if keeps:
+            features.append((block, np.isfinite(out) & (True if block.weights is None else block.weights > 0)))
+        seen += len(block)
+    if run is not None and seen != run.predictions.size:
+        raise DataError(f"trace: the run saw {run.predictions.size} examples, but here are {seen}.")
+    table = np.concatenate(tables) if tables else np.empty((0, COLUMNS))
+    if not seen:
+        start = learner.point
+    width = learner.coordinates
+    rows = stacked(features, learner.intercept, width) if keeps else None
+    return _assembled(learner, table, _padded(start, width), before, sums, rows)
+
+
+def _fresh(run: _Run) -> Learner:
+    """The learner as it stood before the run."""
+    learnt = run.learner
+    if learnt.t > run.examples:
+        raise DataError(
+            f"trace: the learner had learnt {learnt.t - run.examples} examples before this run: give the learner as it "
+            "stood then instead of the run."
+        )
+    return Learner(learnt.algorithm, intercept=learnt.intercept, d=learnt.d)
+
+
+def _recorded(learner: Learner, block: Block, cursor: Any, seen: int, skippable: int) -> tuple[Any, Any, int]:
+    """One block learnt: its rounds, its predictions, and how many unusable rows were passed over."""
+    point = learner._point if isinstance(learner.algorithm, Gradient) else _Elsewhere(learner._point.memory)
+    regularised = getattr(learner.algorithm, "lambda_", 0.0) > 0.0
+    table, out = np.empty((len(block), COLUMNS)), np.empty(len(block))
+    recorder: Any = _Recorder(point, regularised, table, cursor)
+    cursor[0] = begin = skipped = 0
+    while begin < len(block):
+        begin, why = learner.run_block(block, recorder, out, begin)
+        if why and skipped >= skippable:
+            raise BadExample(seen + begin, why)
+        if why:
+            out[begin] = np.nan
+            begin, skipped = begin + 1, skipped + 1
+    return table[: int(cursor[0])], out, skipped
+
+
+def _assembled(learner: Learner, table: Any, start: Any, before: int, sums: Any, features: Any) -> Trace:
+    algorithm: Any = learner.algorithm
+    descends = isinstance(algorithm, Gradient)
+    lambda_ = algorithm.lambda_ if descends else 0.0
+    weights = table[:, WEIGHT]
+    alphas = weights * table[:, TIME] if descends and algorithm.by_time else weights
+    step, etas = None, np.full(len(table), np.nan)
+    if descends:
+        step = algorithm.step.resolve(learner.loss, learner.domain, lambda_, learner.coordinates)[0]
+        _etas(step, table, etas)
+    p, slope, size = table[:, P], table[:, SLOPE], table[:, SIZE]
+    gradients = slope * (slope * table[:, SQUARE]) + lambda_ * (2.0 * slope * p + lambda_ * size)
+    diagonal = isinstance(algorithm, Diagonal)
+    return Trace(
+        algorithm,
+        step,
+        learner.coordinates,
+        start,
+        before,
+        p,
+        table[:, Y],
+        weights,
+        table[:, LOSS],
+        weights * slope,
+        np.sqrt(table[:, SQUARE]),
+        alphas,
+        np.maximum(0.0, alphas * (alphas * gradients)),
+        etas,
+        lambda_,
+        size if lambda_ > 0.0 else None,
+        _sums(learner) - _padded(sums, learner.coordinates) if diagonal else None,
+        learner.residual,
+        features,
+    )
+
+
+def _sums(learner: Learner) -> Any:
+    """Σg_j² as AdaGrad has it now."""
+    if not isinstance(learner.algorithm, Diagonal) or learner._point is None:
+        return np.zeros(learner.coordinates)
+    return learner._point.table[: learner.coordinates, SUM].copy()
+
+
+def _padded(array: Any, size: int) -> Any:
+    return np.concatenate([array, np.zeros(size - array.size)])
+
+
+def is_perceptron(algorithm: Any) -> bool:
+    """Whether it is A1, under whatever name."""
+    return isinstance(algorithm, Gradient) and (
+        algorithm.loss.rosenblatt
+        and algorithm.domain.whole_space
+        and algorithm.step.rule == "fixed"
+        and algorithm.lambda_ == 0.0
+    )

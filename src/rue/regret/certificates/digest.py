@@ -1,0 +1,325 @@
+"""A digest of a narrow stream (D3): a thousand means of examples, for which slopes are chosen after the pass.
+
+Examples put into one cell lose together at least what their mean would, times their weight, whatever the point
+(Jensen; examples of a margin loss share a cell only if they share their label, residual losses are convex in label and
+prediction together). So the best in hindsight on the means bounds the stream's from below, for every set at once.
+In the language of witnesses: one whose slope is the same throughout a cell, and the best of that kind.
+
+It takes O(d) memory and time for an example. When the table is full its rows are gathered into cells again, split where
+most would be lost: along the predictions of the best points so far and, as those will move, along every feature.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue.compiled.bridge import kernel, values
+from rue.domains import Domain
+from rue.errors import DataError
+from rue.losses import Loss
+from rue.norms import LARGEST_TERM, LEAST_PRODUCT, norm
+from rue.regret.certificates.witnesses import Pool
+from rue.regret.hindsight.comparator import best_in_hindsight
+from rue.regret.hindsight.interior import has_barrier
+from rue.regret.risk.ranges import largest_norm
+
+__all__ = ["CELLS", "NARROW", "Digest", "condenses", "open_digest", "shelved"]
+
+CELLS = 1024
+"""How many means are left after the table, four times as long, has become full."""
+
+NARROW = 128
+"""The most coordinates of a stream that is digested: in more dimensions means of so few cells say little."""
+
+STRAY = 0.2
+"""By what share of the radius the best point may yet move: elec2 likes 0.2 to 1, a9a less than 0.5."""
+
+SPOILT = 2.0**1000
+"""What stands for the largest label where a product with a weight has underflowed."""
+
+USED, REDUCED, CELL = range(3)
+WEIGHT, LABEL = range(2)
+FIRST = 2
+"""The column of the table where the sums of the coordinates begin."""
+_0, _1, _2 = (np.uint64(i) for i in range(3))
+
+
+@values
+class Digest(NamedTuple):
+    """Sums over cells of examples."""
+
+    table: Any
+    """For each cell Σ weight, Σ weight·y and Σ weight·x."""
+    largest: Any
+    """The largest magnitude in each column of single examples."""
+    points: Any
+    """For each radius the best point of the digest when it was last looked for."""
+    radii: Any
+    totals: Any
+    """How many rows of the table are in use, how often it has been reduced, and to how many."""
+    scaled: Any
+    """1 where the radii are in units of each feature's largest magnitude, otherwise 0."""
+
+    def room(self, size: Any) -> Any:
+        return size + _2 <= self.largest.size
+
+    def full(self) -> Any:
+        return self.totals[USED] >= self.table.shape[0]
+
+    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
+        """Enter one example as a cell of its own; whether there is room for another."""
+        entry = self.table[self.totals[USED]]
+        entry[WEIGHT], entry[LABEL] = weight, weight * y
+        self.largest[LABEL] = max(self.largest[LABEL], abs(y))
+        whole = weight >= LEAST_PRODUCT and (y == 0.0 or abs(entry[LABEL]) >= LEAST_PRODUCT)
+        if row.shift > _0:
+            entry[FIRST] = weight
+            self.largest[FIRST] = 1.0
+        for k in range(row.lo, row.hi):
+            j = row.place(k) + _2
+            entry[j] = weight * row.at(k)
+            self.largest[j] = max(self.largest[j], abs(row.at(k)))
+            whole &= row.at(k) == 0.0 or abs(entry[j]) >= LEAST_PRODUCT
+        if not whole and weight != 1.0:  # a mean would be wrong: from now on nothing is proved
+            self.largest[LABEL] = SPOILT
+        self.totals[USED] += 1
+        return bool(self.totals[USED] < self.table.shape[0])
+
+    def grown(self, size: int) -> Digest | None:
+        """Room for at least `size` coordinates; None if that is too many."""
+        more = size + FIRST - self.largest.size
+        if more <= 0:
+            return self
+        if size > NARROW:
+            return None
+        wider = [np.pad(array, ((0, 0), (0, more))) for array in (self.table, self.points)]
+        return self._replace(table=wider[0], points=wider[1], largest=np.pad(self.largest, (0, more)))
+
+    def merged(self, other: Digest) -> Digest | None:
+        """Two parts of a stream together, perhaps with more rows than the table is meant to have."""
+        size = max(self.largest.size, other.largest.size) - FIRST
+        mine, theirs = self.grown(size), other.grown(size)
+        if mine is None or theirs is None:
+            return None
+        rows = np.vstack([mine.cells(), theirs.cells()])
+        table = np.zeros((max(len(rows), len(self.table)), rows.shape[1]))
+        table[: len(rows)] = rows
+        totals = np.array([len(rows), max(self.totals[REDUCED], other.totals[REDUCED]), self.totals[CELL]])
+        return mine._replace(table=table, largest=np.maximum(mine.largest, theirs.largest), totals=totals)
+
+    def cells(self) -> Any:
+        """The rows in use."""
+        return self.table[: self.totals[USED]]
+
+    def stored(self) -> dict[str, Any]:
+        """The arrays that a model file holds."""
+        return {"digest.table": self.cells(), "digest.largest": self.largest, "digest.points": self.points}
+
+    def require_sane(self) -> None:
+        """Refuse sums that no stream has."""
+        if not (self.cells()[:, WEIGHT] > 0.0).all() or not np.isfinite(self.points).all():
+            raise DataError("its digest makes no sense")
+
+    def means(self, by: Any) -> tuple[Any, Any, Any]:
+        """The mean features in units of `by`, the mean label and the weight of every cell."""
+        cells = self.cells()
+        weights = cells[:, WEIGHT]
+        return cells[:, FIRST:] / weights[:, None] / by, cells[:, LABEL] / weights, weights.copy()
+
+    def reduced(self, loss: Loss) -> Digest:
+        """Its rows gathered into few cells; now and then the best points are looked for again."""
+        cells = int(self.totals[CELL])
+        by = np.where(self.largest[FIRST:] > 0.0, self.largest[FIRST:], 1.0) if self.scaled else 1.0
+        many = int(self.totals[REDUCED]) + 1
+        points, table = self.points, np.zeros((4 * cells, self.largest.size))
+        with np.errstate(all="ignore"):
+            X, y, weights = self.means(by)
+            if many & (many - 1) == 0:
+                found = [_best(X, y, weights, loss, U, u) for U, u in zip(self.radii, points * by, strict=True)]
+                points = np.array(found) / by
+            order, starts = _gathered(loss, X, y, weights, points * by, self.radii, cells)
+            table[: starts.size] = np.add.reduceat(self.cells()[order], starts, axis=0)
+        return self._replace(table=table, points=points, totals=np.array([starts.size, many, cells]))
+
+    def at_least(self, loss: Loss, domain: Domain, by: Any, rounding: float) -> float:
+        """A lower bound on the stream's loss at any point of a set in units of `by`; −∞ where there is none."""
+        if not self.totals[USED] or not domain.bounded or not has_barrier(domain, by.size):
+            return -math.inf
+        with np.errstate(all="ignore"):
+            X, y, weights = self.means(by)
+            far = norm(self.largest[FIRST:] / by) * largest_norm(domain, by.size)
+            most = float(self.largest[LABEL])
+            ends = [(p, label) for p in (-far, far) for label in (-most, most)]
+            if not (math.isfinite(far) and most <= LARGEST_TERM):
+                return -math.inf
+            # Rounding may have moved a sum by `rounding` of its terms, and with it the loss and what the slope is of.
+            slack = max(abs(loss.value(*end)) + 2.0 * abs(loss.slope(*end)) * (far + most) for end in ends)
+            slack *= rounding * float(weights.sum())
+            try:
+                found = best_in_hindsight(X, y, loss=loss, domain=domain, weights=weights, intercept=False)
+            except DataError:  # sums that overflowed
+                return -math.inf
+            bound = found.at_least - slack
+        return bound if math.isfinite(bound) else -math.inf
+
+
+def condenses(loss: Loss) -> bool:
+    """Whether the mean of examples never loses more than they do: margin losses label by label, residual losses."""
+    return loss.depends_on != ""
+
+
+def open_digest(radii: Any, scaled: bool, cells: int = CELLS) -> Digest:
+    """With nothing in it yet."""
+    radii = np.unique(radii)
+    table, largest, points = np.zeros((4 * cells, FIRST)), np.zeros(FIRST), np.zeros((radii.size, 0))
+    return Digest(table, largest, points, radii, np.array([0, 0, cells]), int(scaled))
+
+
+def shelved(loss: Loss, pool: Pool | None, width: int, used: int, reduced: int) -> Digest:
+    """With room for what a model file holds of it, beside these witnesses."""
+    if pool is None or not condenses(loss):
+        raise DataError("it holds a digest of what cannot be digested")
+    empty = open_digest(pool.radii, pool.largest.size > 0)
+    more = width - FIRST
+    if not (0 <= more <= NARROW and 0 <= used < len(empty.table)):
+        raise DataError("its digest does not fit together")
+    digest = empty.grown(more)
+    assert digest is not None
+    return digest._replace(totals=np.array([used, reduced, CELLS]))
+
+
+def _best(X: Any, y: Any, weights: Any, loss: Loss, radius: float, start: Any) -> Any:
+    """About the best point of a ball; the one before where the numbers have overflowed."""
+    try:
+        options = {"radius": radius, "weights": weights, "intercept": False, "tolerance": 1e-2, "start": start}
+        return best_in_hindsight(X, y, loss=loss, **options).point
+    except DataError:
+        return start
+
+
+@values
+class Cells(NamedTuple):
+    """Rows gathered into cells, each a stretch of `order`.
+
+    What a cell may lose along an axis is Σ n(e − ē)(h − h̄): for predictions e and slopes h at some point that is at
+    least what Jensen's inequality gives away at this point.
+    """
+
+    e: Any
+    h: Any
+    n: Any
+    order: Any
+    starts: Any
+    ends: Any
+    axes: Any
+    costs: Any
+    middles: Any
+    sums: Any
+    """For each cell Σn, then Σn·e, Σn·h and Σn·e·h along every axis."""
+
+    def sweep(self, c: Any) -> None:
+        """Add up cell c."""
+        sums, axes = self.sums[c], self.e.shape[1]
+        for a in range(sums.size):
+            sums[a] = 0.0
+        for k in range(self.starts[c], self.ends[c]):
+            i = self.order[k]
+            n = self.n[i]
+            sums[0] += n
+            for a in range(axes):
+                sums[1 + a] += n * self.e[i, a]
+                sums[1 + axes + a] += n * self.h[i, a]
+                sums[1 + 2 * axes + a] += n * self.e[i, a] * self.h[i, a]
+
+    def settle(self, c: Any) -> None:
+        """Find the axis along which cell c may lose most, and its mean there."""
+        sums, axes = self.sums[c], self.e.shape[1]
+        self.costs[c], self.axes[c], self.middles[c] = 0.0, 0, 0.0
+        for a in range(axes):
+            mean = sums[1 + a] / sums[0]
+            cost = sums[1 + 2 * axes + a] - mean * sums[1 + axes + a]
+            if cost > self.costs[c]:
+                self.costs[c], self.axes[c], self.middles[c] = cost, a, mean
+
+    def divide(self, c: Any, new: Any) -> bool:
+        """Cut cell c in two at its mean, the smaller part being new; False if there is but one part."""
+        low, high = self.starts[c], self.ends[c]
+        while low < high:
+            i = self.order[low]
+            if self.e[i, self.axes[c]] <= self.middles[c]:
+                low += 1
+            else:
+                high -= 1
+                self.order[low], self.order[high] = self.order[high], i
+        if low == self.starts[c] or low == self.ends[c]:
+            return False
+        if low - self.starts[c] < self.ends[c] - low:
+            self.starts[new], self.ends[new], self.starts[c] = self.starts[c], low, low
+        else:
+            self.starts[new], self.ends[new], self.ends[c] = low, self.ends[c], low
+        return True
+
+
+@kernel
+def _divide(cells: Any, count: Any) -> Any:
+    """Cut the costliest cell as long as there is room for another; how many there are then."""
+    for c in range(count):
+        cells.sweep(c)
+        cells.settle(c)
+    while count < cells.starts.size:
+        worst = 0
+        for c in range(count):
+            if cells.costs[c] > cells.costs[worst]:
+                worst = c
+        if not cells.costs[worst] > 0.0:
+            break
+        if cells.divide(worst, count):
+            cells.sweep(count)
+            for a in range(cells.sums.shape[1]):
+                cells.sums[worst, a] -= cells.sums[count, a]
+            cells.settle(worst)
+            cells.settle(count)
+            count += 1
+        else:
+            cells.costs[worst] = 0.0
+    return count
+
+
+@kernel
+def _slopes(loss: Any, p: Any, y: Any, out: Any) -> None:
+    for i in range(y.size):
+        for r in range(p.shape[1]):
+            out[i, r] = loss.slope(p[i, r], y[i])
+
+
+def _gathered(loss: Loss, X: Any, y: Any, n: Any, points: Any, radii: Any, cells: int) -> tuple[Any, Any]:
+    """An order of the rows in which cells are stretches, and where each begins."""
+    rows, d = X.shape
+    p = X @ points.T
+    slopes = np.empty_like(p)
+    _slopes(loss, p, y, slopes)
+    groups = [np.arange(rows)]
+    if loss.depends_on == "margin":
+        groups = [group for group in (np.flatnonzero(y > 0.0), np.flatnonzero(y <= 0.0)) if group.size]
+    else:
+        p = p - y[:, None]
+    curvature = np.zeros(radii.size)
+    for group in groups:
+        e, h, share = p[group], slopes[group], n[group] / n[group].sum()
+        e, h = e - share @ e, h - share @ h
+        curvature = np.fmax(curvature, (share @ (e * h)) / (share @ (e * e)))
+    stray = float(np.max(curvature * (STRAY * radii) ** 2)) / d
+    e = np.hstack([X, p])
+    e -= (n / n.sum()) @ e  # or else sums would cancel
+    h = np.hstack([e[:, :d] * (stray if 0.0 < stray < math.inf else 1.0), slopes])
+    sizes, axes = np.array([group.size for group in groups]), e.shape[1]
+    (starts, ends, along), (costs, middles) = np.zeros((3, cells), dtype=np.int64), np.zeros((2, cells))
+    sums = np.zeros((cells, 1 + 3 * axes))
+    made = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums)
+    made.ends[: sizes.size] = np.cumsum(sizes)
+    made.starts[1 : sizes.size] = made.ends[: sizes.size - 1]
+    count = _divide(made, sizes.size)
+    return made.order, np.sort(made.starts[:count])

@@ -1,0 +1,384 @@
+"""What a pass keeps so that regret can be certified afterwards: a function of the stream and of the predictions alone.
+
+The ledger has the sums of D1 and is always kept; the largest magnitude of each feature, witnesses (D3) and curvature
+(D4) are kept when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over shards. With
+witnesses a digest is kept too, as long as the stream is narrow; with the few of `quick`, curvature for square loss.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue.compiled.bridge import values
+from rue.domains import Domain
+from rue.errors import BadExample, NoRoom, SettingsError
+from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
+from rue.losses import Loss
+from rue.memory import gibibytes, memory_limit
+from rue.norms import LEAST_PRODUCT, LEAST_SQUARE, LOST, norm
+from rue.regret.certificates.certificate import Certificate
+from rue.regret.certificates.curvature import Curvature, open_curvature
+from rue.regret.certificates.digest import Digest, condenses, open_digest
+from rue.regret.certificates.witnesses import Pool, best_mixture, open_pool, watch
+from rue.regret.risk.ranges import largest_norm
+from rue.rows import SparseRows
+from rue.streams import Block, numbering
+from rue.streams.numbering import Numbering, spread
+
+__all__ = ["Evidence", "Largest", "open_evidence"]
+
+_0 = np.uint64(0)
+NARROW = 64
+"""The most coordinates for which curvature is kept that nobody asked for: about as dear as a few witnesses."""
+
+
+@values
+class Largest(NamedTuple):
+    """The largest magnitude of each feature so far."""
+
+    magnitudes: Any
+
+    def room(self, size: Any) -> Any:
+        return size <= self.magnitudes.size
+
+    def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
+        if row.shift > _0:
+            self.magnitudes[_0] = 1.0
+        for k in range(row.lo, row.hi):
+            j = row.place(k)
+            self.magnitudes[j] = max(self.magnitudes[j], abs(row.at(k)))
+        return True
+
+    def grown(self, size: int) -> Largest:
+        if size <= self.magnitudes.size:
+            return self
+        magnitudes = np.zeros(size)
+        magnitudes[: self.magnitudes.size] = self.magnitudes
+        return Largest(magnitudes)
+
+    def merged(self, other: Largest) -> Largest:
+        size = max(self.magnitudes.size, other.magnitudes.size)
+        return Largest(np.maximum(self.grown(size).magnitudes, other.grown(size).magnitudes))
+
+
+@dataclasses.dataclass(eq=False)
+class Evidence:
+    """The accounts of a pass, and what was asked to be kept beside them."""
+
+    loss: Loss
+    ledger: Ledger
+    largest: Largest | None = None
+    pool: Pool | None = None
+    curvature: Curvature | None = None
+    lambda_: float = 0.0
+    """The rounds' regulariser (λ/2)‖w‖², written apart from the loss (D2)."""
+    penalty: float = 0.0
+    """Σ weight·(λ/2)‖w_t‖² of the points played."""
+    digest: Digest | None = None
+    """Kept with the witnesses, as long as the stream is narrow enough."""
+    unasked: bool = False
+    """Whether curvature came by itself, and goes when the stream is wider than `NARROW`."""
+    numbering: Numbering | None = None
+    """Where in the arrays the features of a wide stream are: that of the learner beside it, or its own."""
+    coordinates: int = 0
+    """How many coordinates a wide stream has; `ledger.S` has those of any other."""
+    intercept: bool = True
+    """Whether the first coordinate of a wide stream is the intercept's."""
+
+    def widen(self, size: int) -> None:
+        """Make room in the ledger for `size` coordinates."""
+        self.ledger = self.ledger.grown(size)
+
+    def follow(self, learner: Any) -> None:
+        """Have features where a learner has them, whose blocks are to be entered."""
+        if learner.numbering is not self.numbering:
+            moved = self.renumbered(learner.numbering, bool(learner.intercept))
+            self.__dict__.update(moved.__dict__)
+        if self.numbering is not None:
+            self.coordinates = max(self.coordinates, learner.coordinates)
+
+    def renumbered(self, numbering: Numbering | None, intercept: bool) -> Evidence:
+        """The same with features where a numbering has them, which learns those it does not know."""
+        if self.numbering is None and numbering is not None and self.ledger.S.size <= numbering.base + int(intercept):
+            size = self.ledger.S.size  # every feature stays where it is
+            return dataclasses.replace(self, numbering=numbering, coordinates=size, intercept=intercept)
+        before = np.arange(self.ledger.S.size)
+        if self.numbering is not None:
+            before, intercept = self.numbering.coordinates(self.intercept), self.intercept
+        to, size = before, self.coordinates
+        if numbering is not None:
+            features = before[before >= int(intercept)] - int(intercept)
+            to = np.where(before == 0, 0, -1) if intercept else np.full(before.size, -1)
+            to[before >= int(intercept)] = numbering.places_of(features, adding=True).astype(np.int64) + int(intercept)
+            size = numbering.size + int(intercept)
+        elif 40 * size > memory_limit():
+            raise NoRoom(
+                f"the certificate for this set needs all {size:,} coordinates, {gibibytes(40 * size)}, more than the "
+                f"{gibibytes(memory_limit())} that there are: ask for a ball (radius=…)."
+            )
+        moved: dict[str, Any] = {"ledger": self.ledger._replace(S=spread(self.ledger.S, to, size))}
+        if self.largest is not None:
+            moved["largest"] = Largest(spread(self.largest.magnitudes, to, size))
+        if self.pool is not None:
+            moved["pool"] = self.pool.moved(to, size)
+        if self.curvature is not None:
+            moved["curvature"] = self.curvature.moved(to, size)
+        coordinates = max(self.coordinates, self.ledger.S.size if self.numbering is None else 0)
+        wide: dict[str, Any] = {
+            "numbering": numbering,
+            "coordinates": coordinates,
+            "intercept": intercept,
+            "digest": None,
+        }
+        return dataclasses.replace(self, **moved, **wide)
+
+    def in_places(self, array: Any, coordinates: Any) -> Any:
+        """Numbers for these coordinates (for all, in order, if None) as numbers for the places of a wide stream."""
+        assert self.numbering is not None
+        shift, coordinates = int(self.intercept), np.arange(array.size) if coordinates is None else coordinates
+        known = np.flatnonzero(coordinates[: array.size] >= shift)
+        out = np.zeros(self.numbering.size + shift)
+        out[:shift] = array[:shift]
+        out[self.numbering.places_of(coordinates[known] - shift).astype(np.int64) + shift] = array[known]
+        out[self.numbering.base + shift] = 0.0  # of features that are not in this stream
+        return out
+
+    def _numbered(self, block: Block, intercept: bool) -> Block:
+        """A block with its features where the arrays have them, and room for them."""
+        if self.numbering is None and block.sparse and block.width > max(numbering.WIDE, self.ledger.S.size):
+            self.coordinates, self.intercept = self.ledger.S.size, intercept
+            self.numbering = Numbering(max(0, self.ledger.S.size - int(intercept)))
+        if self.numbering is None:
+            return block
+        self.coordinates = max(self.coordinates, block.width + int(intercept))
+        return block.numbered(self.numbering, adding=True)
+
+    def room_for(self, needed: int) -> int:
+        """How many places arrays are to have where so many are needed: twice as many as before, of wide streams."""
+        has = self.ledger.S.size
+        return needed if self.numbering is None or needed <= has else max(needed, 2 * has)
+
+    def _keepers(self) -> list[tuple[str, Any]]:
+        kept = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
+        return [(name, keeper) for name, keeper in kept if keeper is not None]
+
+    def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
+        """Score a block by the predictions of any model; how many of its examples had none (NaN), or no finite loss."""
+        block = self._numbered(block, intercept)
+        size, predictions = block.width + int(intercept), np.array(predictions)  # rows that are left out become NaN
+        self.widen(self.room_for(size))
+        y, weights = block.labels(), block.column_of_weights()
+        end, left_out = keep_accounts(self.loss, self.ledger, block.rows(intercept), y, weights, predictions, 0)
+        if end < len(block) and block.sparse:  # perhaps only because indices are not sorted
+            rows = block.in_order().rows(intercept)
+            end, missing = keep_accounts(self.loss, self.ledger, rows, y, weights, predictions, end)
+            left_out += missing
+        if end < len(block):
+            raise BadExample(
+                before + end,
+                f"label {float(y[end])!r}, prediction {float(predictions[end])!r}, weight and features must be finite, "
+                f"each feature once, the label {self.loss.labels}, the weight ≥ 0.",
+            )
+        self.watch(block, predictions, intercept, size)
+        return int(left_out)
+
+    def watch(self, block: Block, predictions: Any, intercept: bool, size: int, apart: bool = False) -> None:
+        """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside.
+
+        `size` is the number of coordinates, or of places in the arrays, there is to be room for. Of the ledger only S
+        is touched, and that only if the rows were entered with S `apart`.
+        """
+        wide, room = self.numbering is not None, self.room_for(size)
+        if self.unasked and (size > NARROW or wide):
+            self.curvature = None
+        if wide:
+            self.digest = None
+        for name, keeper in self._keepers():
+            setattr(self, name, keeper.grown(size if name == "curvature" else room))
+        y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
+        if apart:
+            self.widen(room)
+            if not add_up(self.loss, open_ledger()._replace(S=self.ledger.S), rows, y, weights, predictions):
+                raise BadExample(0, "the block does not fit what was predicted for it.")
+        if self.pool is not None:
+            occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
+            self.pool = self.pool.claimed(occurring, rows.shift)
+        for _, keeper in self._keepers():
+            given, end = rows, 0
+            while end < len(block):
+                end = watch(self.loss, keeper, given, y, weights, predictions, end)
+                if isinstance(keeper, Digest) and keeper.full():
+                    self.digest = keeper = keeper.reduced(self.loss)
+                elif end < len(block) and given is not rows:
+                    raise BadExample(end, "the sparse matrix is damaged.")
+                elif end < len(block):
+                    given = block.in_order().rows(intercept)
+
+    def merged(self, other: Evidence) -> Evidence:
+        """The evidence of two parts of a stream together, whichever learners they had."""
+        if self.loss != other.loss or self.lambda_ != other.lambda_:
+            raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
+        if self.numbering is not other.numbering:
+            common = copy.deepcopy(self.numbering) or Numbering(max(0, self.ledger.S.size - int(other.intercept)))
+            intercept = other.intercept if self.numbering is None else self.intercept
+            theirs_moved = other.renumbered(common, intercept)
+            return self.renumbered(common, intercept).merged(theirs_moved)
+        theirs = dict(other._keepers())
+        both: dict[str, Any] = {name: keeper.merged(theirs[name]) for name, keeper in self._keepers() if name in theirs}
+        if (digest := both.get("digest")) is not None and digest.full():
+            both["digest"] = digest.reduced(self.loss)
+        mine, others = self.scales(), other.scales()
+        if "pool" not in both and mine is not None and others is not None:
+            both["largest"] = Largest(mine).merged(Largest(others))
+        ledger, both["unasked"] = self.ledger.merged(other.ledger), self.unasked or other.unasked
+        both |= {"numbering": self.numbering, "coordinates": max(self.coordinates, other.coordinates)}
+        both["intercept"] = self.intercept
+        return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=self.penalty + other.penalty, **both)
+
+    def scales(self) -> Any:
+        """The largest magnitude of each feature, or None if it was not kept."""
+        if self.largest is not None:
+            return self.largest.magnitudes
+        return None if self.pool is None else self.pool.magnitudes()
+
+    def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
+        """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept.
+
+        `scales` are of the coordinates that have a place, as all arrays here.
+        """
+        if self.numbering is not None and not domain.keeps_zeros:  # coordinates that never occur count too
+            if scales is not None:
+                scales = spread(scales, self.numbering.coordinates(self.intercept), self.coordinates)
+            return self.renumbered(None, self.intercept).certificate(domain, units, scales, left_out)
+        with np.errstate(all="ignore"):  # sums that overflowed prove nothing, in silence
+            return self._certified(domain, units, self.divisors(units, scales, self.ledger.S.size), left_out)
+
+    def _certified(self, domain: Domain, units: str, by: Any, left_out: int) -> Certificate:
+        sums, S = self.ledger.sums, self.ledger.S / by
+        A, total = float(sums[accounts.A]), float(sums[accounts.LOSS]) + self.penalty
+        theorem, alone = "D1", A + domain.support(-S)
+        if self.lambda_ > 0.0:
+            theorem, alone = "D2", A + self.penalty + self._regularised(domain, S)
+        alone += self._underflown(domain, by)
+        if not (math.isfinite(alone) and math.isfinite(total)):
+            alone = math.inf
+        at_least = total - alone if alone < math.inf else -math.inf
+        if self.loss.nonnegative and at_least <= max(self._rounding * (total + abs(A)), LEAST_SQUARE):
+            at_least = 0.0  # less than that is noise
+        witnesses = 0
+        if self.pool is not None and self.lambda_ == 0.0:
+            witnesses = int(self.pool.radii.size)
+            seen = self._witnessed(domain, by, total - A - self._rounding * (abs(total) + abs(A)), S)
+            if self.digest is not None:
+                seen = max(seen, self.digest.at_least(self.loss, domain, by, self._rounding))
+            if seen > max(at_least, LEAST_SQUARE if self.loss.nonnegative else -math.inf):
+                theorem, at_least = "D3", seen
+        if self.curvature is not None and self.lambda_ == 0.0:
+            exact = self.curvature.grown(S.size).at_least(domain, by)
+            if exact >= at_least and exact > 0.0:
+                theorem, at_least = "D4", exact
+        regret = total - at_least
+        if math.isnan(regret):
+            regret = math.inf
+        return Certificate(
+            domain, total, regret, alone, at_least, A, norm(S), left_out, theorem, units, witnesses, self.lambda_
+        )
+
+    def _underflown(self, domain: Domain, by: Any) -> float:
+        """How far off ⟨S, u⟩ may be because products g_t·x_t underflowed; 0 where that is less than any bound shows.
+
+        It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round.
+        """
+        rounds, reach = float(self.ledger.sums[accounts.EXAMPLES]), _reach(domain, by.size)
+        lost = rounds * LOST * math.sqrt(by.size) / float(by.min(initial=1.0)) * reach
+        return lost if LEAST_PRODUCT < lost < math.inf else 0.0
+
+    @property
+    def _rounding(self) -> float:
+        """How far off a sum over the rounds may be, relative to the terms (docs/theory.md, end of section 6)."""
+        return (float(self.ledger.sums[accounts.EXAMPLES]) + 10.0) * 4e-16
+
+    def divisors(self, units: str, scales: Any, size: int) -> Any:
+        """What each coordinate is divided by in these units."""
+        if units == "raw":
+            return np.ones(size)
+        if units != "largest":
+            raise SettingsError(f"certificate: units must be 'raw' or 'largest', not {units!r}.")
+        if self.lambda_ > 0.0:
+            raise SettingsError("certificate: with a regulariser (λ/2)‖w‖² norms are in raw units: leave units out.")
+        largest = self.scales() if scales is None else scales
+        if largest is None:
+            raise SettingsError("certificate: the features' magnitudes were not kept: learn with units='largest'.")
+        by = np.zeros(size)
+        by[: min(size, largest.size)] = largest[:size]
+        by[by == 0.0] = 1.0  # a feature that never occurred
+        return by
+
+    def _regularised(self, domain: Domain, S: Any) -> float:
+        """D2: sup over K of −⟨S, u⟩ − ½B‖u‖², at u* = Π_K(−S/B)."""
+        B = self.lambda_ * float(self.ledger.sums[accounts.WEIGHT])
+        if B == 0.0:
+            return float(domain.support(-S))
+        size = norm(S)
+        free = size / (2.0 * B) * size
+        if domain.whole_space:
+            return free
+        if not np.isfinite(S / B).all():
+            return min(free, float(domain.support(-S)))
+        u, residual = domain.project_with_residual(-S / B)
+        if residual > 0.0 or len(domain.parts) > 1:  # perhaps not the maximum: (B/2)‖·‖² is above its tangent at u
+            tangent = 0.5 * B * float(u @ u) + domain.support_near(-S - B * u, u)
+            return min(free, float(domain.support(-S)), tangent)
+        return float(-(S @ u) - 0.5 * B * (u @ u))
+
+    def _witnessed(self, domain: Domain, by: Any, constant: float, S: Any) -> float:
+        """D3: the best lower bound that a witness, or a mixture of them and the learner, gives."""
+        assert self.pool is not None
+        pool, constants = self.pool, np.append(self.pool.constants(self._rounding), constant)
+        constants = constants - self._underflown(domain, by)
+        if domain.centred_radius is not None:
+            inner = pool.inner(S, by)
+            return best_mixture(constants, inner, domain.centred_radius, pool.norms(S, by, inner))
+        values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
+        return max((value for value in values if math.isfinite(value)), default=-math.inf)
+
+
+def _reach(domain: Domain, size: int) -> float:
+    """The largest norm of a point of the domain; ∞ where there is none."""
+    return largest_norm(domain, size) if domain.bounded else math.inf
+
+
+def open_evidence(
+    loss: Loss,
+    *,
+    units: str = "raw",
+    witnesses: Any = None,
+    curvature: bool = False,
+    lambda_: float = 0.0,
+    quick: bool = False,
+) -> Evidence:
+    """With nothing in it yet; `witnesses` is a radius or several.
+
+    With `quick` they take at most about a third of a mixture's pass: fewer of them, no digest, and for square loss
+    curvature, as long as the stream is narrow: it is exact.
+    """
+    if units not in ("raw", "largest"):
+        raise SettingsError(f"units must be 'raw' or 'largest', not {units!r}.")
+    if curvature and not loss.quadratic:
+        raise SettingsError(
+            f"curvature (D4) is kept for square loss, which is a quadratic; {loss!r} does not declare to be it."
+        )
+    pool = None if witnesses is None else open_pool(witnesses, units == "largest", quick)
+    largest = Largest(np.zeros(1)) if units == "largest" and pool is None else None
+    digest = None
+    if pool is not None and condenses(loss) and not quick:
+        digest = open_digest(pool.radii, units == "largest")
+    unasked = quick and pool is not None and loss.quadratic and lambda_ == 0.0 and not curvature
+    kept = open_curvature() if curvature or unasked else None
+    return Evidence(loss, open_ledger(), largest, pool, kept, lambda_, digest=digest, unasked=unasked)

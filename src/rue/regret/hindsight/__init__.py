@@ -1,0 +1,1 @@
+"""The best point in hindsight, with a certified gap (docs/theory.md, D5)."""

@@ -1,0 +1,282 @@
+"""The best point in hindsight: its total loss, and a certified lower bound on any point's (docs/theory.md, D5)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from rue.domains import Ball, Domain
+from rue.errors import DataError, SettingsError
+from rue.learners.gradient import require_loss
+from rue.losses import Loss, Regularised
+from rue.registry import make
+from rue.regret.certificates.certificate import require_domain
+from rue.regret.hindsight.descent import by_accelerated_gradients, by_subgradients
+from rue.regret.hindsight.program import Hindsight, read_stream
+from rue.regret.hindsight.solvers import STRICT, Best, by_interior_points, by_newton, suits
+
+__all__ = ["Comparator", "best_in_hindsight", "hindsight_path"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparator:
+    """The best point of a domain for a stored stream, as an interval that holds the infimum of the total loss."""
+
+    domain: Domain
+    loss: Loss
+    lambda_: float
+    point: Any
+    """The best point found, the intercept's coordinate first. It lies in the domain up to rounding; in an intersection,
+    within 1e-12·(1 + ‖u‖) of every one of the sets, or else `note` says within what."""
+    value: float
+    """Its total loss Σ weight·[ℓ + (λ/2)‖u‖²]: the interval's upper end."""
+    at_least: float
+    """What every point of the domain loses at least: the interval's lower end."""
+    attained: bool = True
+    """False when no point of the domain reaches the infimum."""
+    note: str = ""
+    """Words for what the numbers do not say."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(at_least, value): the infimum lies between."""
+        return self.at_least, self.value
+
+    @property
+    def gap(self) -> float:
+        """value − at_least."""
+        return self.value - self.at_least
+
+    def __str__(self) -> str:
+        radius = self.domain.centred_radius
+        which = f"of norm ≤ {radius:g}" if radius is not None else f"in {self.domain!r}"
+        end = f": {self.note}" if self.note else ""
+        if self.at_least == -math.inf:
+            return f"the best linear model {which} loses at most {self.value:,.6g} on this stream{end}."
+        return (
+            f"the best linear model {which} loses {self.value:,.10g} on this stream, "
+            f"at most {max(self.gap, 0.0):.2g} from the least possible{end}."
+        )
+
+
+def best_in_hindsight(
+    X: Any,
+    y: Any = None,
+    *,
+    loss: Any = "logistic",
+    radius: float | None = None,
+    domain: Any = None,
+    lambda_: float = 0.0,
+    weights: Any = None,
+    intercept: bool = True,
+    tolerance: float = 1e-6,
+    start: Any = None,
+) -> Comparator:
+    """Minimise the stream's total loss Σ weight·[ℓ(⟨u,x⟩, y) + (λ/2)‖u‖²] over a ball, or a domain, or without either.
+
+    Labels are as the loss takes them. The search ends when the certified gap is `tolerance` times the loss; whatever
+    the gap is when it ends, the interval is true.
+
+    >>> import numpy as np
+    >>> best = best_in_hindsight(np.eye(2), [1, -1], loss="hinge", radius=1, intercept=False)
+    >>> best.point.round(3), round(best.value, 4)
+    (array([ 0.707, -0.707]), 0.5858)
+    """
+    settings = _Settings(loss, lambda_, intercept, tolerance)
+    if radius is not None and domain is not None:
+        raise SettingsError("best_in_hindsight: give a radius or a domain, not both.")
+    K = Ball(radius) if radius is not None else require_domain(make("domain", "reals" if domain is None else domain))
+    stream = read_stream(X, y, weights, settings.loss, settings.intercept)
+    return _solved(stream, settings, K, start)
+
+
+def hindsight_path(
+    X: Any,
+    y: Any = None,
+    radii: Iterable[float] = (),
+    *,
+    loss: Any = "logistic",
+    lambda_: float = 0.0,
+    weights: Any = None,
+    intercept: bool = True,
+    tolerance: float = 1e-6,
+    start: Any = None,
+) -> list[Comparator]:
+    """`best_in_hindsight` on the balls of several radii, each begun where the next smaller one ended.
+
+    >>> import numpy as np
+    >>> [round(best.value, 3) for best in hindsight_path(np.eye(2), [1, -1], [1, 2], loss="hinge", intercept=False)]
+    [0.586, 0.0]
+    """
+    settings = _Settings(loss, lambda_, intercept, tolerance)
+    balls = [Ball(radius) for radius in radii]
+    if not balls:
+        raise SettingsError("hindsight_path: give the radii, a list of positive numbers.")
+    stream = read_stream(X, y, weights, settings.loss, settings.intercept)
+    found: dict[float, Comparator] = {}
+    for ball in sorted(balls, key=lambda ball: ball.radius):
+        if ball.radius not in found:
+            found[ball.radius] = _solved(stream, settings, ball, start)
+            start = found[ball.radius].point
+    floor = -math.inf
+    for radius in sorted(found, reverse=True):  # what a larger ball cannot do, a smaller one cannot
+        floor = max(floor, found[radius].at_least)
+        found[radius] = dataclasses.replace(found[radius], at_least=floor)
+    return [found[ball.radius] for ball in balls]
+
+
+class _Settings:
+    """The arguments that both functions share, checked."""
+
+    def __init__(self, loss: Any, lambda_: Any, intercept: Any, tolerance: Any) -> None:
+        made = make("loss", loss)
+        try:
+            self.lambda_, self.tolerance = float(lambda_), float(tolerance)
+        except (TypeError, ValueError) as error:
+            raise SettingsError("hindsight: lambda_ and tolerance must be numbers.") from error
+        if isinstance(made, Regularised):
+            if self.lambda_:
+                raise SettingsError(f"hindsight: {made!r} has a λ of its own: leave lambda_ out.")
+            made, self.lambda_ = make("loss", made.loss), made.lambda_
+        require_loss(made, "hindsight")
+        if not 0.0 <= self.lambda_ < math.inf:
+            raise SettingsError(f"hindsight: lambda_ must be ≥ 0 and finite, not {lambda_!r}.")
+        if not 0.0 < self.tolerance < 1.0:
+            raise SettingsError(f"hindsight: tolerance must lie between 0 and 1, not be {tolerance!r}.")
+        if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
+            raise SettingsError(f"hindsight: intercept must be True or False, not {intercept!r}.")
+        self.loss: Loss = made
+        self.intercept = bool(intercept)
+
+
+@np.errstate(all="ignore")
+def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start: Any) -> Comparator:
+    problem = Hindsight(*stream, settings.loss, settings.lambda_, K, settings.intercept)
+    K.require(problem.d)
+    if K.simplex_total is not None and problem.d == 0:
+        raise DataError("a simplex without coordinates has no points: give it features or an intercept.")
+    best = Best(problem, settings.tolerance)
+    best.offer(K.project(np.zeros(problem.d)))
+    begin = None
+    if start is not None:
+        begin = np.asarray(start, dtype=np.float64)
+        if begin.shape != (problem.d,) or not np.isfinite(begin).all():
+            raise DataError(f"start must be {problem.d} finite numbers, one a coordinate, the intercept's first.")
+        begin = K.project(begin)
+        best.offer(begin)
+    attained, note = _search(problem, best, begin)
+    if best.within > STRICT:
+        note = "; ".join(filter(None, [note, f"the point may lie {best.within:g} outside of some of the sets"]))
+    return Comparator(
+        K, settings.loss, settings.lambda_, best.point, best.value, min(best.at_least, best.value), attained, note
+    )
+
+
+def _search(problem: Hindsight, best: Best, start: Any) -> tuple[bool, str]:
+    """Solve by the method that suits; whether the infimum is attained, and words."""
+    if problem.y.size == 0:
+        best.offer_bound(0.0)
+        return True, "every example has weight 0"
+    if problem.d == 0:  # the only point there is
+        best.offer_bound(best.value)
+        return True, ""
+    if problem.loss.linear:
+        return _linear(problem, best)
+    if suits(problem):
+        (by_newton if problem.terms is None else by_interior_points)(problem, best, start)
+    if not best.done:
+        _offer_scaled(problem, best)
+    if not best.over and not _escapes(problem, best):
+        rounds = int(min(3000, max(300, 4e9 / (10.0 * problem.X.size + problem.d))))
+        if len(problem.domain.parts) > 1:  # every projection is a search of its own
+            rounds = min(rounds, 600)
+        begin = best.point if start is None else start
+        smooth = problem.known or problem.loss.smooth is not None
+        (by_accelerated_gradients if smooth else by_subgradients)(problem, best, begin, rounds)
+    best.sharpen()
+    if _escapes(problem, best):
+        return False, "the infimum is approached by ever larger points and attained by none"
+    if best.at_least == -math.inf:
+        return True, "nothing is certified from below on this unbounded domain"
+    if not best.done and best.over:
+        return True, f"rounding leaves a gap of {best.gap:.2g}, more than was asked for: columns differ much in size"
+    if not best.done:
+        return True, f"the search ended with a gap of {best.gap:.2g}, more than was asked for"
+    return True, ""
+
+
+def _linear(problem: Hindsight, best: Best) -> tuple[bool, str]:
+    """⟨S, u⟩ + (λΣweight/2)‖u‖²: a closed form, or no bound at all."""
+    g = problem.slopes(np.zeros(problem.y.size))
+    S, K = problem.pull(g), problem.domain
+    if problem.ridge > 0.0:
+        lowest = -S / problem.ridge
+        if np.isfinite(lowest).all():
+            best.offer(K.project(lowest))
+    elif (ends := K.sides(problem.d)) is not None:
+        corner = np.where(S > 0.0, ends[0], np.where(S < 0.0, ends[1], best.point))
+        if np.isfinite(corner).all():
+            best.offer(corner)
+    elif K.declares("lowest"):
+        corner = best.point.copy()
+        if K.lowest(S, corner) and np.isfinite(corner).all():
+            best.offer(K.project(corner))
+    best.offer_bound(problem.lower(g, S, best.point))
+    if K.bounded and not best.done:  # no closed form, or a projection that was not done
+        by_accelerated_gradients(problem, best, best.point, 300)
+        best.offer_bound(problem.lower(g, S, best.point))
+    if best.at_least == -math.inf and K.sides(problem.d) is not None:
+        return False, "the total loss has no lower bound: there are points with losses as negative as one likes"
+    if best.at_least == -math.inf:
+        return True, "nothing is certified from below on this unbounded domain"
+    if not best.done:
+        return True, f"the search ended with a gap of {best.gap:.2g}, more than was asked for"
+    return True, ""
+
+
+def _offer_scaled(problem: Hindsight, best: Best) -> None:
+    """Where every margin is positive a multiple of the point has no hinge loss at all."""
+    loss = problem.loss
+    if loss.task == "classify" and loss.value(1.0, 1.0) == loss.value(-1.0, -1.0) == 0.0 and problem.ridge == 0.0:
+        margin = float(np.min(problem.y * problem.predict(best.point)))
+        if margin > 0.0:
+            larger = best.point * (1.0 + 1e-12) / margin
+            if np.isfinite(larger).all() and problem.domain.contains(larger, 0.0):
+                best.offer(larger)
+
+
+def _escapes(problem: Hindsight, best: Best) -> bool:
+    """Whether some direction of the domain lowers the loss for ever without ending: then nothing attains the infimum.
+
+    It is a linear program, tried only where predictions have gone far.
+    """
+    ends, logistic = problem.domain.sides(problem.d), problem.loss.log_odds
+    if not problem.unbounded or ends is None or not (logistic or problem.loss.log_mean):
+        return False
+    p = problem.predict(best.point)
+    sign = problem.y if logistic else -np.ones_like(problem.y)
+    still = np.zeros(p.size, dtype=bool) if logistic else problem.y > 0.0
+    if not (sign * p)[~still].max(initial=-math.inf) > 8.0:
+        return False
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    X: Any = problem.X
+    if problem.intercept:
+        ones: Any = np.ones((p.size, 1))
+        X = sparse.hstack([ones, X], format="csr") if problem.sparse else np.hstack([ones, X])
+    scale: Any = sparse.diags_array(sign / np.maximum(problem.norms, 1e-300))
+    X = scale @ X
+    found: Any = linprog(
+        -np.asarray(X[~still].sum(axis=0)).ravel(),
+        A_ub=-X[~still],
+        b_ub=np.zeros(int((~still).sum())),
+        A_eq=X[still],
+        b_eq=np.zeros(int(still.sum())),
+        bounds=[(-1.0 if math.isinf(a) else 0.0, 1.0 if math.isinf(b) else 0.0) for a, b in zip(*ends, strict=True)],
+    )
+    return bool(found.status == 0 and -found.fun > 1e-6)

@@ -1,0 +1,304 @@
+"""What a model goes by: its weights by the names of features, and the parts of one prediction; and a plain table of it.
+
+Weights are of features as the data has them. Of a learner that keeps an average they are the average's, as its
+predictions are; of a mixture they are the posterior mean of its members' weights. A mixture mixes predictions, not
+weights, so what its weights say is near what it predicts, and `Explanation.rest` says how near.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rue.errors import DataError, SettingsError
+from rue.learners import ClassLearner, Learner
+from rue.learners.one_example import dense_row, sparse_row
+from rue.models.file import Model, load_model
+from rue.outputs import write_file
+from rue.runs.learn import Run
+from rue.streams import Block, read_like
+from rue.streams.block import is_readable
+from rue.streams.labels import plain
+
+__all__ = ["Explanation", "Part", "Weights", "explain", "features_in_use", "weights_of"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Weights:
+    """The weights that are not 0, the intercept's first; of more than two classes a feature has one for each.
+
+    To iterate over it gives names and weights, of more than two classes names, classes and weights.
+    """
+
+    indices: Any
+    """The number of each weight's feature, −1 for the intercept."""
+    values: Any
+    places: Any
+    """The place of each weight's class in `classes`."""
+    classes: tuple[Any, ...]
+    """More than two classes; otherwise nothing."""
+    names: Mapping[int, str]
+    """What features are called, as far as that is known."""
+
+    def __len__(self) -> int:
+        return int(self.values.size)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        columns = [self.features, self.values.tolist()]
+        if self.classes:
+            columns.insert(1, [self.classes[place] for place in self.places.tolist()])
+        return zip(*columns, strict=True)
+
+    @property
+    def features(self) -> list[str]:
+        """The name of each weight's feature."""
+        return [name_of(j, self.names) for j in self.indices.tolist()]
+
+    def largest(self, most: int = 10) -> Weights:
+        """The largest by magnitude, the largest first."""
+        order = np.argsort(-np.abs(self.values), kind="stable")[:most]
+        return dataclasses.replace(
+            self, indices=self.indices[order], values=self.values[order], places=self.places[order]
+        )
+
+    def table(self) -> Any:
+        """As an Arrow table: feature, index (null for the intercept), class if there are more than two, weight."""
+        import pyarrow as pa
+
+        columns = {
+            "feature": pa.array(self.features, pa.string()),
+            "index": pa.array(self.indices, pa.int64(), mask=self.indices < 0),
+        }
+        if self.classes:
+            columns["class"] = pa.array([str(plain(self.classes[place])) for place in self.places.tolist()])
+        return pa.table({**columns, "weight": pa.array(self.values, pa.float64())})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as CSV or Parquet, by the suffix; weights keep every bit."""
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        suffix, content = Path(path).suffix.lower(), io.BytesIO()
+        writers = {".csv": pyarrow.csv.write_csv, ".parquet": pyarrow.parquet.write_table}
+        if suffix not in writers:
+            raise SettingsError(f"{path}: weights are written as .csv or .parquet.")
+        writers[suffix](self.table(), content)
+        write_file(path, content.getvalue())
+
+    def __str__(self) -> str:
+        return "\n".join(f"{weight:>12.6g}  {' for '.join(map(str, name))}" for *name, weight in self.largest(20))
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What one feature adds to a prediction."""
+
+    feature: str
+    value: float
+    weight: float
+
+    @property
+    def contribution(self) -> float:
+        return self.weight * self.value
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """One prediction taken apart; `str()` is a table of it."""
+
+    prediction: float
+    """What the model predicts: a number, or a score; of more than two classes ln of the probability of `label`."""
+    linear: float
+    """What the weights say: Σ contributions; of more than two classes that, less ln Σ exp of all classes' sums."""
+    parts: tuple[Part, ...]
+    """By magnitude, the largest first; features without a weight are left out."""
+    label: Any = None
+    """The class that the prediction speaks for."""
+
+    @property
+    def rest(self) -> float:
+        """What the weights do not explain: 0 but for rounding, unless the learner is a mixture."""
+        return self.prediction - self.linear
+
+    def __str__(self) -> str:
+        head = f"prediction {self.prediction:.6g}" + (f" for {plain(self.label)!r}" if self.label is not None else "")
+        lines = [f"{part.contribution:>+12.6g}  {part.feature} = {part.value:g}" for part in self.parts]
+        return "\n".join([head, *lines, f"{self.rest:>+12.6g}  what no weights explain"])
+
+
+def name_of(index: int, names: Mapping[int, str]) -> str:
+    """What a feature is called; −1 is the intercept."""
+    return "intercept" if index < 0 else names.get(index, f"feature {index}")
+
+
+def weights_of(what: Any) -> Weights:
+    """The weights of a run, a learner, a model, a model file, or an estimator of `rue.sklearn` or `rue.river`, by name.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
+    >>> list(weights_of(run))
+    [('feature 0', -2.0), ('feature 1', 3.0)]
+    """
+    model = _model(what)
+    point, shift = _point(model.learner), int(model.learner.intercept)
+    many = max(1, 1 if point.ndim == 1 else point.shape[1])
+    used = np.flatnonzero(point)
+    coordinates = used // many
+    if (of_places := model.learner.coordinates_of_places()) is not None:
+        order = np.argsort(of_places[coordinates], kind="stable")
+        used, coordinates = used[order], of_places[coordinates[order]]
+    return Weights(
+        coordinates - shift,
+        point.reshape(-1)[used],
+        used % many,
+        _classes(model),
+        _names(model),
+    )
+
+
+def explain(what: Any, x: Any, label: Any = None) -> Explanation:
+    """One prediction of whatever `weights_of` takes, as a sum over features.
+
+    x is one example: a dict of names, a dense row, a pair (indices, values), or a sparse matrix of one row; for a model
+    of tables a dict of columns or a table of one row. Of more than two classes `label` says which is to be explained,
+    by default the most probable.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
+    >>> print(explain(run, [1.0, 1.0]))
+    prediction 1 for 1
+              +3  feature 1 = 1
+              -2  feature 0 = 1
+              +0  what no weights explain
+    """
+    model = _model(what)
+    learner = model.learner
+    indices, values = _row(model, x)
+    with_intercept = np.concatenate(([1.0] * learner.intercept, values))
+    places = np.concatenate(([0] * learner.intercept, indices + int(learner.intercept))).astype(np.int64)
+    point, block = _point(learner)[_in_point(learner, places)], _block(indices, values, learner.d)
+    predicted = learner.predict_many(block, average=bool(learner.algorithm.averaging))[0]
+    if isinstance(learner, ClassLearner):
+        classes = _classes(model)
+        if not classes:
+            raise DataError("the model has learnt no class yet: there is nothing to explain.")
+        if label is not None and label not in classes:
+            raise DataError(f"the label {label!r} is none of the classes {', '.join(map(repr, classes))}.")
+        c = int(predicted[1:].argmax()) if label is None else classes.index(label)
+        sums = with_intercept @ point
+        top = float(sums.max())
+        linear = float(sums[c]) - top - float(np.log(np.exp(sums - top).sum()))
+        said, point, label = float(np.log(max(predicted[1 + c], 1e-300))), point[:, c], classes[c]
+    else:
+        if label is not None:
+            raise SettingsError("explain: label is for more than two classes; here there is one score.")
+        said, linear = float(predicted), float(with_intercept @ point)
+        if model.labels is not None and model.labels.task == "classify":
+            label = model.labels.positive
+    names = _names(model)
+    found = [
+        Part(name_of(j - int(learner.intercept), names), float(value), float(weight))
+        for j, value, weight in zip(places.tolist(), with_intercept, point, strict=True)
+        if weight != 0.0 and value != 0.0
+    ]
+    return Explanation(said, linear, tuple(sorted(found, key=lambda part: -abs(part.contribution))), label)
+
+
+def _model(what: Any) -> Model:
+    what = getattr(what, "model_", what)
+    if isinstance(what, str | os.PathLike):
+        return load_model(what)
+    if isinstance(what, Run):
+        return Model(what.learner, labels=what.labels, features=what.features, names=what.names)
+    if isinstance(what, Learner):
+        return Model(what)
+    if not isinstance(what, Model):
+        raise SettingsError(f"give a run, a learner, a model or a model file, not {type(what).__name__}.")
+    return what
+
+
+def _point(learner: Learner) -> Any:
+    """The weights that predictions go by, of the coordinates that have a place."""
+    return learner.point_in_places(average=bool(learner.algorithm.averaging))
+
+
+def _in_point(learner: Learner, coordinates: Any) -> Any:
+    """The places of coordinates; one that has none gets one whose weight is 0."""
+    if learner.numbering is None:
+        return coordinates
+    shift = int(learner.intercept)
+    found = np.zeros(coordinates.size, dtype=np.int64)
+    features = coordinates >= shift
+    found[features] = learner.numbering.places_of(coordinates[features] - shift).astype(np.int64) + shift
+    return found
+
+
+def features_in_use(learner: Learner) -> int:
+    """How many features have a weight other than 0 in a model: those that `weights_of` lists."""
+    used = (_point(learner)[int(learner.intercept) :] != 0.0) if learner.t else np.zeros(0, dtype=bool)
+    return int(np.count_nonzero(used if used.ndim == 1 else used.any(axis=1)))
+
+
+def _names(model: Model) -> dict[int, str]:
+    return {**{j: str(name) for name, j in model.learner.names.places.items()}, **model.names}
+
+
+def _classes(model: Model) -> tuple[Any, ...]:
+    if not isinstance(model.learner, ClassLearner):
+        return ()
+    known = () if model.labels is None else model.labels.classes
+    return tuple(known[c] if c < len(known) else c + 1 for c in range(model.learner.classes))
+
+
+def _row(model: Model, x: Any) -> tuple[Any, Any]:
+    """Indices and values of one example, those features alone that the model knows."""
+    learner = model.learner
+    if model.features.get("columns") is not None and (isinstance(x, Mapping) or is_readable(x)):
+        return _table_row(model, x)
+    pair = None
+    if isinstance(x, Mapping):
+        pair = learner.names.known(x) if learner.names.places or not learner.d else _by_name(model, x)
+    elif (pair := sparse_row(x)) is None:
+        row = dense_row(x)
+        if row.size != learner.d:
+            raise DataError(f"the example has {row.size} features, but the learner has {learner.d}.")
+        pair = np.arange(row.size), row
+    inside = pair[0] < learner.d
+    return pair[0][inside].astype(np.int64), pair[1][inside]
+
+
+def _by_name(model: Model, x: Mapping[Any, Any]) -> tuple[Any, Any]:
+    if not model.names:
+        raise DataError("the model was learnt from rows by position: it knows no names of features.")
+    places = {name: j for j, name in model.names.items()}
+    found = sorted((places[str(name)], float(value)) for name, value in x.items() if str(name) in places)
+    return np.array([j for j, _ in found], dtype=np.int64), np.array([value for _, value in found])
+
+
+def _table_row(model: Model, x: Any) -> tuple[Any, Any]:
+    if isinstance(x, Mapping):
+        import pyarrow as pa
+
+        x = pa.Table.from_pylist([dict(x)])
+    reads = list(read_like(model.features, x).reads(labelled=False))
+    bad = [(piece, row) for piece in reads for row in piece.chunk.bad]
+    if bad:
+        raise bad[0][0].error(bad[0][1])
+    rows = [piece.chunk.block for piece in reads if len(piece.chunk.block)]
+    if sum(map(len, rows)) != 1:
+        raise DataError(f"explain takes one example at a time, not {sum(map(len, rows))}.")
+    X = rows[0].in_order().X
+    inside = X.indices < model.learner.d
+    return X.indices[inside].astype(np.int64), X.data[inside]
+
+
+def _block(indices: Any, values: Any, d: int) -> Block:
+    from scipy.sparse import csr_matrix
+
+    return Block(csr_matrix((values, indices, [0, indices.size]), shape=(1, d)))

@@ -1,0 +1,107 @@
+"""What a model is, on a page to read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue.learners.mixture.standing import Standing, standing
+from rue.models.file import Model
+from rue.reports.explaining import features_in_use, weights_of
+from rue.runs.learn import certificate_of
+from rue.runs.passes import NO_CERTIFICATE
+from rue.streams.labels import plain
+
+__all__ = ["describe", "largest_weights"]
+
+
+def largest_weights(model: Model, most: int = 10) -> list[tuple[str, float]]:
+    """The features with the largest weights by magnitude, the intercept among them, and their weights.
+
+    Of more than two classes, a feature has a weight for each.
+    """
+    if model.learner.t == 0:
+        return []
+    return [
+        (f"{name} for {told[0]!r}" if told else name, weight) for name, *told, weight in weights_of(model).largest(most)
+    ]
+
+
+def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
+    """Settings, size, examples learnt, the largest weights by name, the certificate and the history.
+
+    The certificate is about the learner's own domain, or about the ball of a `radius`.
+    """
+    learner, labels = model.learner, model.labels
+    lines = [repr(learner), learner.explain()]
+    lines.append(f"{learner.t:,} examples learnt, {learner.d:,} features, {features_in_use(learner):,} with a weight")
+    if labels is not None and labels.task == "classify":
+        lines.append(f"predictions above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}")
+    if labels is not None and labels.task == "multiclass":
+        named = ", ".join(f"{1 + i} is {name!r}" for i, name in enumerate(labels.classes[:most]))
+        lines.append(f"{len(labels.classes):,} classes: {named}{', …' * (len(labels.classes) > most)}")
+    if model.position is not None:
+        lines.append("stopped before the end of its data: it can be resumed there")
+    if (members := standing(learner)) is not None and learner.t:
+        lines += _section("members", [*str(members).split("\n"), *_over_time(model, members)])
+    lines += _section(
+        "largest weights", [f"{weight:>12.6g}  {_shown(name)}" for name, weight in largest_weights(model, most)]
+    )
+    if learner.loss.task == "multiclass":
+        lines += _section("certificate", [f"{NO_CERTIFICATE}."])
+    elif model.evidence is not None and model.evidence.ledger.sums[accounts.EXAMPLES] > 0.0:
+        left_out = sum(int(model.counts.get(name, 0)) for name in ("refused", "skipped"))
+        lines += _section("certificate", [str(certificate_of(learner, model.evidence, left_out, radius))])
+    lines += _section("history", [_told(event) for event in model.history])
+    return "\n".join(lines)
+
+
+LOOKS = 5
+"""How many moments the weights of members are told of."""
+LEADING = 0.2
+"""The weight from which the heaviest member is said to have led."""
+
+
+def _over_time(model: Model, found: Standing) -> list[str]:
+    """How the weight of the members that lead, or have led, has moved; a dash where one had retired."""
+    course = model.course
+    if len(course.t) < LOOKS:
+        return []
+    t = [*course.t, model.learner.t]
+    last = len(t) - 1 - (t[-1] == t[-2])
+    now = [member.loss if member.running else math.nan for member in found.members]
+    weights = np.where(np.isnan([*course.losses, now]), math.nan, [*course.weights, [m.weight for m in found.members]])
+    chosen = sorted({round(k * last / LOOKS) for k in range(1, 1 + LOOKS)})
+    led = [int(np.nanargmax(weights[k])) for k in reversed(chosen) if np.nanmax(weights[k]) >= LEADING]
+    heavy = [found.members.index(member) for member in found.heaviest()]
+    names = ["weight after", *(f"{t[k]:,}" for k in chosen)]
+    rows = [[str(found.members[i]), *map(_share, weights[chosen, i])] for i in dict.fromkeys(heavy + led)]
+    return [f"{name[:50]:50}" + "".join(f"{text:>12}" for text in rest) for name, *rest in [names, *rows]]
+
+
+def _share(weight: float) -> str:
+    return "–" if math.isnan(weight) else f"{weight:.0%}"
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return ["", title, *(f"  {line}" for line in lines)] if lines else []
+
+
+def _shown(name: str) -> str:
+    """A name on one line."""
+    return name if name.isprintable() else repr(name)
+
+
+def _told(event: Any) -> str:
+    """One line of history, whatever it says."""
+    known = {"date", "examples", "data", "rue"}
+    if not isinstance(event, dict) or not known <= set(event):
+        return str(event)
+    data = event["data"] if isinstance(event["data"], list) else [event["data"]]
+    source = f" of {', '.join(map(str, data))}" if data else ""
+    rest = "".join(f", {name} {value}" for name, value in event.items() if name not in known)
+    examples = f"{event['examples']:,}" if isinstance(event["examples"], int) else str(event["examples"])
+    return f"{event['date']}: {examples} examples{source}{rest}, by rue {event['rue']}"

@@ -1,0 +1,258 @@
+"""What a person or a program reads of a pass: one page, and one dictionary whose fields are never renamed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from rue import ledger as accounts
+from rue.audit import Audit
+from rue.learners.mixture.standing import Standing, standing
+from rue.outputs import write_file
+from rue.regret.bounds.statement import Bound
+from rue.regret.certificates.certificate import Certificate
+from rue.reports.explaining import features_in_use
+from rue.runs.learn import certificate_of
+from rue.runs.passes import NO_CERTIFICATE, Pass
+from rue.streams.labels import plain
+from rue.version import __version__
+
+__all__ = ["certificate_report", "certified", "page", "report", "write_report"]
+
+
+def certified(going: Pass, radius: float | None = None) -> Certificate | None:
+    """What a pass proves so far; None before its first example."""
+    if going.evidence is None or not going.examples or going.learner.loss.task == "multiclass":
+        return None
+    return certificate_of(going.learner, going.evidence, going.refused + going.skipped, radius)
+
+
+def report(
+    going: Pass,
+    *,
+    radius: float | None = None,
+    audit: Audit | None = None,
+    read: float = 0.0,
+    total: float = 0.0,
+) -> dict[str, Any]:
+    """The report of a pass; numbers that do not exist are None. Its features are those with a weight other than 0."""
+    learner, evidence = going.learner, going.evidence
+    known = learner is not None and evidence is not None
+    sums = evidence.ledger.sums if evidence is not None else np.zeros(5)
+    loss, mass, examples = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT]), going.examples
+    classes = going.labels is not None and going.labels.task != "regress"
+    mistakes = int(sums[accounts.MISTAKES]) if classes else None
+    certificate = (audit.certificate if audit is not None else certified(going, radius)) if known else None
+    said: dict[str, Any] = {
+        "rue": __version__,
+        "examples": examples,
+        "skipped": going.skipped,
+        "refused": going.refused,
+        "missing": going.missing,
+        "features": features_in_use(learner) if known else 0,
+        "loss_total": loss,
+        "risk": loss / mass if mass else None,
+        "mistakes": mistakes,
+        "error_rate": mistakes / examples if mistakes is not None and examples else None,
+        "best_constant": going.baselines.best_constant(learner.loss) if known else None,
+        "no_change": going.baselines.no_change(learner.loss) if known else None,
+        "learner": repr(learner) if known else None,
+        "loss": repr(learner.loss) if known else None,
+        "domain": repr(learner.domain) if known else None,
+        "step": learner.explain() if known else None,
+        "labels": _classes(going),
+        "certificate": None if certificate is None else _certificate(certificate),
+        "certificates": _at_witnesses(going),
+        "mixture": _mixture(standing(learner)) if known else None,
+        "no_certificate": NO_CERTIFICATE if known and learner.loss.task == "multiclass" else None,
+        "bound": None if audit is None or audit.bound is None else _bound(audit.bound),
+        "audit": None,
+        "seconds": {"read": read, "learn": going.seconds, "total": total},
+    }
+    if audit is not None:
+        said["audit"] = {
+            "comparator_loss": list(map(_number, audit.comparator_loss)),
+            "regret": list(map(_number, audit.regret)),
+            "passed": bool(audit.passed),
+            "checks": [
+                {
+                    "name": check.name,
+                    "left": _number(check.left),
+                    "right": _number(check.right),
+                    "holds": bool(check.holds),
+                }
+                for check in audit.checks
+            ],
+        }
+    return said
+
+
+def _at_witnesses(going: Pass) -> list[dict[str, Any]] | None:
+    """The certificates at the witnesses' own radii; None where there are no witnesses."""
+    if going.evidence is None or going.evidence.pool is None or not going.examples:
+        return None
+    found = (certified(going, float(radius)) for radius in np.unique(going.evidence.pool.radii))
+    return [_certificate(certificate) for certificate in found if certificate is not None]
+
+
+def _mixture(found: Standing | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    members = [{**dataclasses.asdict(member), "loss": _number(member.loss)} for member in found.members]
+    return {
+        "members": members,
+        "best": members[found.members.index(found.best)],
+        "loss": _number(found.loss),
+        "price": _number(found.price),
+        "price_at_most": _number(found.price_at_most),
+        "bytes_per_feature": found.bytes_per_feature,
+        "words": str(found),
+    }
+
+
+def certificate_report(certificate: Certificate, examples: int, skipped: int, mass: float, loss: str) -> dict[str, Any]:
+    """The report of a model that was only certified."""
+    return {
+        "rue": __version__,
+        "examples": examples,
+        "skipped": skipped,
+        "loss_total": certificate.loss_total,
+        "risk": certificate.loss_total / mass if mass else None,
+        "loss": loss,
+        "certificate": _certificate(certificate),
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _classes(going: Pass) -> dict[str, Any] | None:
+    labels = going.labels
+    if labels is None or labels.task == "regress":
+        return None
+    if labels.task == "multiclass":
+        return {str(1 + i): name for i, name in enumerate(labels.classes)}
+    return {"-1": plain(labels.negative), "+1": plain(labels.positive)}
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    return {
+        "radius": certificate.radius,
+        "domain": repr(certificate.domain),
+        "regret_at_most": _number(certificate.regret_at_most),
+        "alone": _number(certificate.alone),
+        "comparator_loss_at_least": _number(certificate.comparator_loss_at_least),
+        "slope_times_prediction": _number(certificate.slope_times_prediction),
+        "slope_norm": _number(certificate.slope_norm),
+        "units": certificate.units,
+        "witnesses": certificate.witnesses,
+        "theorem": certificate.theorem,
+        "sentence": str(certificate),
+    }
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    return {
+        "theorem": bound.theorem,
+        "form": bound.form,
+        "value": _number(bound.value),
+        "holds": None if bound.holds is None else bool(bound.holds),
+        "assumptions": [
+            {
+                "name": assumption.name,
+                "assumed": _plain(assumption.assumed),
+                "observed": _plain(assumption.observed),
+                "met": bool(assumption.met),
+            }
+            for assumption in bound.assumptions
+        ],
+        "words": bound.words,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str | bool | int):
+        return value
+    return _number(float(value))
+
+
+def write_report(said: dict[str, Any], path: str | None) -> None:
+    """The JSON, whole or not at all; half a surrogate pair, which UTF-8 cannot encode, becomes its JSON escape."""
+    if path is not None:
+        text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+        write_file(path, text.encode("utf-8", "backslashreplace"))
+
+
+def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
+    """The same for a person: a few lines, each a thing to act on, wrapped to a width."""
+    lines = []
+    if stopped:
+        lines += [stopped, ""]
+    apart = [f"{said[key]:,} {key}" for key in ("skipped", "refused") if said[key]]
+    apart += [f"{said['missing']:,} values missing"] if said["missing"] else []
+    lines.append(_row("examples", f"{said['examples']:,}" + (f" ({', '.join(apart)})" if apart else "")))
+    if not said["examples"]:
+        return "\n".join([*lines, "nothing was learnt."])
+    lines.append(_row("features", f"{said['features']:,} with a weight"))
+    lines.append(_row("learner", said["learner"]))
+    if said["labels"]:
+        lines.append(_row("classes", _told(said["labels"])))
+    scale = said["risk"] / said["loss_total"] if said["loss_total"] else 0.0
+    constant, again = (said[key] * scale for key in ("best_constant", "no_change"))
+    constant = constant if constant > 1e-15 else 0.0  # of one class alone: it is never reached
+    beside = f"best constant {constant:.6g}, saying the last label again {again:.6g}"
+    lines.append(_row("risk", f"{said['risk']:.6g}, the mean loss before each update ({beside})"))
+    if said["mistakes"] is not None:
+        lines.append(_row("mistakes", f"{said['mistakes']:,}, or {said['error_rate']:.2%}"))
+    if said["mixture"]:
+        members, price = said["mixture"]["words"].split("\n")
+        lines += [_row("members", members), _row("", price)]
+    if said["no_certificate"]:
+        lines += ["", f"{said['no_certificate']}."]
+    if said["certificate"]:
+        lines += ["", _wrap(said["certificate"]["sentence"], width)]
+        lines += [_briefly(certificate) for certificate in said["certificates"] or []]
+    if said["audit"]:
+        low, high = said["audit"]["regret"]
+        shown = " and ".join("unbounded" if end is None else f"{end:+,.6g}" for end in (low, high))
+        lines += ["", f"regret       between {shown}"]
+    if said["bound"]:
+        lines.append(_wrap(f"{said['bound']['theorem']}: {said['bound']['words']}", width))
+    if said["audit"]:
+        lines += [f"{'PASS' if check['holds'] else 'FAIL'}  {check['name']}" for check in said["audit"]["checks"]]
+    seconds = said["seconds"]
+    rate = said["examples"] / seconds["total"] if seconds["total"] else 0.0
+    lines += [
+        "",
+        f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
+    ]
+    return "\n".join(lines)
+
+
+def _briefly(certificate: dict[str, Any]) -> str:
+    least, most = certificate["comparator_loss_at_least"], certificate["regret_at_most"]
+    if most is None:
+        return _row(f"norm ≤ {certificate['radius']:g}", "nothing is certified")
+    return _row(f"norm ≤ {certificate['radius']:g}", f"lost at least {least:,.1f}: regret at most {most:+,.1f}")
+
+
+def _told(labels: dict[str, Any]) -> str:
+    if "-1" in labels:
+        return f"−1 is {labels['-1']!r}, +1 is {labels['+1']!r}"
+    few = list(map(repr, labels.values()))[:8]
+    return f"{len(labels):,}: {', '.join(few)}{', …' * (len(labels) > len(few))}"
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name:12} {text}"
+
+
+def _wrap(text: str, width: int) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, max(20, min(110, width))))

@@ -1,0 +1,1 @@
+"""One pass over a stream: predict, add up, update."""

@@ -1,0 +1,172 @@
+"""What no learning at all would have lost: the best constant, and saying the last label again.
+
+A report shows both beside the learner's loss: on an autocorrelated stream a low error is no achievement.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rue.compiled.bridge import kernel, twin
+from rue.losses import Loss
+
+__all__ = ["Baselines"]
+
+MOST = 65_536
+"""How many distinct labels are kept; when there are more, they lose their last binary digits, four at a time."""
+
+# Of the labels so far: the weight of those below and above 0 (of two classes), of the first one, of those that repeat
+# the last one and of the others; for numbers Σ weight·ℓ(y_{t−1}, y_t), Σ weight, the mean, Σ weight·(y − mean)²; and
+# the last label.
+NEGATIVE, POSITIVE, FIRST, SAME, OTHER, REPEATED, MASS, MEAN, SPREAD, LAST = range(10)
+
+
+@kernel
+def _enter_numbers(loss: Any, sums: Any, y: Any, weights: Any) -> None:
+    for i in range(y.size):
+        last, sums[LAST] = sums[LAST], y[i]
+        sums[MASS] += weights[i]
+        sums[REPEATED] += weights[i] * loss.value(0.0 if math.isnan(last) else last, y[i])
+        away = y[i] - sums[MEAN]
+        sums[MEAN] += away * weights[i] / sums[MASS]
+        sums[SPREAD] += weights[i] * away * (y[i] - sums[MEAN])
+
+
+def _enter_classes(sums: Any, y: Any, weights: Any) -> None:
+    """One weight after the other is added, so that blocks do not matter."""
+    before = np.concatenate(([sums[LAST]], y[:-1]))
+    first, same = np.isnan(before), before == y
+    parts = {MASS: np.ones_like(same), POSITIVE: y > 0.0, NEGATIVE: y <= 0.0}
+    parts |= {FIRST: first, SAME: same, OTHER: ~(first | same)}
+    for place, which in parts.items():
+        sums[place] = np.cumsum(np.concatenate(([sums[place]], weights[which])))[-1]
+    sums[LAST] = y[-1]
+
+
+def _count_classes(sums: Any, y: Any) -> None:
+    """The same where every weight is 1."""
+    first, positive = int(math.isnan(sums[LAST])), np.count_nonzero(y > 0.0)
+    same = int(y[0] == sums[LAST]) + np.count_nonzero(y[1:] == y[:-1])
+    sums[[MASS, POSITIVE, NEGATIVE]] += y.size, positive, y.size - positive
+    sums[[FIRST, SAME, OTHER]] += first, same, y.size - first - same
+    sums[LAST] = y[-1]
+
+
+@kernel
+def _total(loss: Any, c: Any, y: Any, weights: Any) -> Any:
+    """Σ weight·ℓ(c, y)."""
+    total = 0.0
+    for i in range(y.size):
+        total += weights[i] * loss.value(c, y[i])
+    return total
+
+
+@dataclasses.dataclass
+class Baselines:
+    """Sums over the labels of a stream, in the order they came."""
+
+    sums: Any = dataclasses.field(default_factory=lambda: np.array([0.0] * LAST + [math.nan]))
+    values: Any = dataclasses.field(default_factory=lambda: np.empty(0))
+    """For losses whose best constant is no mean: distinct labels, cut to `digits` binary digits if there are many."""
+    masses: Any = dataclasses.field(default_factory=lambda: np.empty(0))
+    """The weight of each."""
+    digits: int = 53
+
+    def enter(self, loss: Loss, y: Any, weights: Any, predictions: Any) -> None:
+        """Some consecutive labels as the loss takes them; those without a prediction are left out."""
+        left_out = np.isnan(predictions)
+        if weights.size:
+            left_out |= ~(weights > 0.0)
+        if left_out.any():
+            y, weights = y[~left_out], weights[~left_out] if weights.size else weights
+        if not y.size:
+            return
+        masses = weights if weights.size or loss.task == "classify" else np.ones(y.size)
+        if loss.task == "regress":
+            _enter_numbers(loss, self.sums, y, masses)
+        elif weights.size:
+            _enter_classes(self.sums, y, weights)
+        else:
+            _count_classes(self.sums, y)
+        if loss.task != "classify" and not (loss.quadratic or loss.log_mean):
+            self._merge(np.concatenate([self.values, y]), np.concatenate([self.masses, masses]))
+            while self.values.size > MOST:
+                self.digits -= 4
+                self._merge(self.values, self.masses)
+
+    def _merge(self, values: Any, masses: Any) -> None:
+        if self.digits < 53:
+            mantissas, exponents = np.frexp(values)
+            values = np.ldexp(np.trunc(np.ldexp(mantissas, self.digits)), exponents - self.digits)
+        self.values, where = np.unique(values, return_inverse=True)
+        self.masses = np.zeros(self.values.size)
+        np.add.at(self.masses, where, masses)
+
+    def best_constant(self, loss: Loss) -> float:
+        """min over c of Σ weight·ℓ(c, y_t)."""
+        sums = self.sums
+        if not sums[MASS] > 0.0:
+            return 0.0
+        if loss.task == "classify":
+            return self._classes(loss, sums[[NEGATIVE, POSITIVE]], -64.0)
+        if loss.task == "multiclass":
+            return float(self.masses @ np.log(sums[MASS] / self.masses))
+        if loss.quadratic:
+            return float(sums[SPREAD])
+        if loss.log_mean:  # Σ w(e^c − y c), at c = ln of the mean
+            mean = float(sums[MEAN])
+            return float(sums[MASS]) * (mean - mean * math.log(mean)) if mean > 0.0 else 0.0
+        return _least(_at(loss, self.values, self.masses), float(self.values[0]), float(self.values[-1]))
+
+    def no_change(self, loss: Loss) -> float:
+        """What saying the last label again loses; of classes always as confidently, as is best in hindsight."""
+        if loss.task == "regress":
+            return float(self.sums[REPEATED])
+        if loss.task == "multiclass":
+            return self._again()
+        first = float(self.sums[FIRST]) * loss.value(0.0, 1.0)
+        return first + self._classes(loss, self.sums[[OTHER, SAME]], 0.0)
+
+    def _again(self) -> float:
+        """Of many classes: the first costs ln C, and all but the last one are equally likely ever after."""
+        classes, masses = self.values.size, self.sums[[SAME, OTHER]]
+        parts = masses[masses > 0.0]
+        others = float(masses[1]) * math.log(max(classes - 1, 1))
+        return (
+            float(self.sums[FIRST]) * math.log(max(classes, 1)) + float(parts @ np.log(masses.sum() / parts)) + others
+        )
+
+    def _classes(self, loss: Loss, masses: Any, low: float) -> float:
+        return _least(_at(loss, np.array([-1.0, 1.0]), np.ascontiguousarray(masses)), low, 64.0)
+
+
+def _at(loss: Loss, y: Any, weights: Any) -> Callable[[float], float]:
+    """Σ weight·ℓ(c, y) as a function of c."""
+    if y.size <= 2:  # two classes are not worth compiling for
+        return lambda c: sum(w * loss.value(c, label) for w, label in zip(weights.tolist(), y.tolist(), strict=True))
+    total, as_compiled = _total.resolve(loss, 0.0, y, weights), twin(loss)
+    return lambda c: float(total(as_compiled, c, y, weights))
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    """The least value of a convex function between two ends, by golden sections."""
+    ratio = 0.5 * (math.sqrt(5.0) - 1.0)
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = function(a), function(b)
+    best = min(function(low), function(high), at_a, at_b)
+    for _ in range(100):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = function(a)
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = function(b)
+        best = min(best, at_a, at_b)
+    return best

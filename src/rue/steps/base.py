@@ -1,0 +1,58 @@
+"""What a step is: η_t for t = 1, 2, …, from the round and what has been seen so far."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+from rue.declared import Declared
+from rue.domains import Domain
+from rue.errors import SettingsError
+from rue.losses import Loss
+
+__all__ = ["Seen", "Step", "require_step"]
+
+
+class Seen(NamedTuple):
+    """What has been seen up to and including this round."""
+
+    mass: float
+    """Σ α_i, the weights of the rounds (their number when there are no weights)."""
+    largest: float
+    """The largest `measure` so far, as the step measures it."""
+    gradients: float
+    """Σ ‖g_i‖²."""
+
+
+class Step(Declared):
+    """What a step offers; your own needs `eta`, positive and non-increasing in t."""
+
+    FACTS = frozenset(["rule"])
+
+    rule: ClassVar[str] = ""
+    """Which of the rules that theorems speak of it is; a subclass that replaces a method is none of them."""
+
+    def eta(self, t: float, seen: Any) -> Any:
+        raise NotImplementedError
+
+    def measure(self, weight: float, square: float) -> float:
+        """What `seen.largest` is the maximum of, from this round's weight and ‖x‖²."""
+        return 0.0
+
+    def resolve(self, loss: Loss, domain: Domain, lambda_: float, d: int) -> tuple[Step, str]:
+        """The concrete step for this loss and this domain in d coordinates, and the reason in words."""
+        return self, f"step {self!r} as given"
+
+    def refuse(self, loss: Loss, domain: Domain, lambda_: float) -> None:
+        """Raise the sentence a user needs if the step makes no sense here; the width need not be known."""
+
+
+def require_step(step: Step) -> None:
+    """Refuse a step of the user's own that is negative or not a number."""
+    for t in (1.0, 2.0, 10.0, 1000.0):
+        try:
+            eta = step.eta(t, Seen(t, 1.0, t))
+        except Exception as error:
+            raise SettingsError(f"{type(step).__name__}: eta({t:g}, seen) fails with {error!r}.") from error
+        if not isinstance(eta, int | float) or not 0.0 <= eta < math.inf:
+            raise SettingsError(f"{type(step).__name__}: eta({t:g}, seen) is {eta!r}: it must be a finite number ≥ 0.")

@@ -1,0 +1,121 @@
+"""Steps that are formulas of t or of what has been seen (docs/theory.md, A2 to A9)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from rue.compiled.bridge import Vector, parameter
+from rue.domains import Domain
+from rue.errors import SettingsError
+from rue.losses import Loss
+from rue.registry import register
+from rue.steps.base import Step
+
+__all__ = ["Adaptive", "Fixed", "Sequence", "Sqrt", "Strong"]
+
+
+@register("step", "fixed")
+@parameter
+class Fixed(Step):
+    """η, the same in every round (B5)."""
+
+    value: float
+    rule = "fixed"
+
+    def __post_init__(self) -> None:
+        _require_positive(self)
+
+    def eta(self, t: float, seen: Any) -> Any:
+        return self.value
+
+
+@register("step", "sqrt")
+@parameter
+class Sqrt(Step):
+    """η/√t (A2, B3)."""
+
+    value: float
+    rule = "sqrt"
+
+    def __post_init__(self) -> None:
+        _require_positive(self)
+
+    def eta(self, t: float, seen: Any) -> Any:
+        return self.value / math.sqrt(t)
+
+
+@register("step", "strong")
+@parameter
+class Strong(Step):
+    """1/(σt), and 1/Σσ_i when rounds have weights, σ_i = σ·weight (A4, B8)."""
+
+    sigma: float
+    rule = "strong"
+
+    def __post_init__(self) -> None:
+        _require_positive(self)
+
+    def eta(self, t: float, seen: Any) -> Any:
+        return 1.0 / (self.sigma * seen.mass)
+
+
+@register("step", "sequence")
+@parameter
+class Sequence(Step):
+    """Your own η_1, η_2, …; the last one serves for all later rounds. For a formula, write a class with `eta`.
+
+    >>> float(Sequence([1.0, 0.5, 0.25]).eta(2, None))
+    0.5
+    """
+
+    values: Vector
+
+    def __post_init__(self) -> None:
+        if self.values.size == 0 or not all(0.0 < value < math.inf for value in self.values):
+            raise SettingsError("Sequence: every step must be positive and finite, and there must be one at least.")
+
+    def eta(self, t: float, seen: Any) -> Any:
+        return self.values[min(int(t), self.values.size) - 1]
+
+
+@register("step", "adaptive")
+@parameter
+class Adaptive(Step):
+    """factor·(D/√2)/√(Σ‖g_i‖²): needs the diameter D, never a bound on the gradients (A8, B9)."""
+
+    factor: float = 1.0
+    diameter: float = 0.0
+    """D; 0 takes the domain's."""
+    rule = "adaptive"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.factor < math.inf or not 0.0 <= self.diameter < math.inf:
+            raise SettingsError("Adaptive: factor must be positive and finite, diameter ≥ 0 and finite.")
+
+    def eta(self, t: float, seen: Any) -> Any:
+        if seen.gradients == 0.0:
+            return 0.0
+        return self.factor * self.diameter / math.sqrt(2.0) / math.sqrt(seen.gradients)
+
+    def refuse(self, loss: Loss, domain: Domain, lambda_: float) -> None:
+        if not domain.bounded and self.diameter == 0.0:
+            raise SettingsError(
+                f"the step 'adaptive' needs a bounded domain and {domain!r} is not: give a domain such as "
+                "rue.Ball(10), or a diameter, rue.Adaptive(diameter=20)."
+            )
+
+    def resolve(self, loss: Loss, domain: Domain, lambda_: float, d: int) -> tuple[Step, str]:
+        D = self.diameter or domain.diameter(d)
+        factor = "" if self.factor == 1.0 else f"{self.factor:g} times "
+        words = f"step {factor}D/√2 over √Σ‖g‖² with D = {D:g}, which needs no bound on the gradients (A8, B9)"
+        return dataclasses.replace(self, diameter=D), words
+
+
+def _require_positive(step: Any) -> None:
+    (field,) = dataclasses.fields(step)
+    if not 0.0 < getattr(step, field.name) < math.inf:
+        raise SettingsError(
+            f"{type(step).__name__}: {field.name} must be positive and finite, not {getattr(step, field.name)}."
+        )

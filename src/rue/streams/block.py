@@ -1,0 +1,267 @@
+"""Blocks: some consecutive examples, dense or sparse, in the one form the kernels read."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rue.errors import DataError
+from rue.rows import DenseRows, SparseRows
+from rue.streams.numbering import Numbering
+
+__all__ = ["Block", "as_array", "blocks", "csr_view", "floats", "is_readable", "is_stream", "one_sparse_row"]
+
+ROWS = 65_536
+"""Rows in a block cut from an array: large enough to cost nothing, small enough that Ctrl-C is answered soon."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Consecutive examples: a matrix X (two-dimensional array or scipy sparse), labels y, and weights or None.
+
+    >>> import numpy as np
+    >>> Block(np.eye(2), y=[1, -1]).width
+    2
+    """
+
+    X: Any
+    y: Any = None
+    weights: Any = None
+    _rows: dict[bool, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    _sorted: list[Block] = dataclasses.field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        X = _matrix(self.X)
+        object.__setattr__(self, "X", X)
+        for name, what in (("y", "labels"), ("weights", "weights")):
+            column = getattr(self, name)
+            if column is not None:
+                column = as_array(column, what)
+                if column.shape != (X.shape[0],):
+                    raise DataError(f"X has {X.shape[0]} rows, but the {what} have shape {column.shape}: one a row.")
+                object.__setattr__(self, name, column)
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def sparse(self) -> bool:
+        return not isinstance(self.X, np.ndarray)
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def part(self, start: int, stop: int) -> Block:
+        """Some of its rows, as views."""
+        if start <= 0 and stop >= len(self):
+            return self
+        rows = slice(start, stop)
+        X = _rows_of(self.X, rows) if self.sparse else self.X[rows]
+        y, weights = (None if column is None else column[rows] for column in (self.y, self.weights))
+        return Block(X, y, weights)
+
+    def labels(self) -> Any:
+        """The labels as float64."""
+        if self.y is None:
+            raise DataError("there are no labels: give y.")
+        return floats(self.y, "labels")
+
+    def column_of_weights(self) -> Any:
+        """The weights as float64, an empty array standing for 'all 1'."""
+        return np.empty(0) if self.weights is None else floats(self.weights, "weights")
+
+    def rows(self, intercept: bool) -> DenseRows | SparseRows:
+        """The examples as kernels read them."""
+        rows: DenseRows | SparseRows = self._rows.get(intercept) or self._made(intercept)
+        self._rows[intercept] = rows
+        return rows
+
+    def _made(self, intercept: bool) -> DenseRows | SparseRows:
+        shift = np.uint64(intercept)
+        if not self.sparse:
+            values = floats(self.X, "features")
+            return DenseRows(values.reshape(-1), np.uint64(self.width), shift)
+        indptr, indices = np.asarray(self.X.indptr), np.asarray(self.X.indices)
+        first, last = int(indptr[0]), int(indptr[-1])
+        indices = indices[first:last]
+        if indices.dtype in (np.dtype(np.int32), np.dtype(np.uint32)):
+            indices = np.ascontiguousarray(indices).view(np.uint32)
+        else:
+            if indices.size and (indices.min() < 0 or indices.max() >= 2**32):
+                raise DataError("feature indices must lie between 0 and 2³² − 1.")
+            indices = indices.astype(np.uint32)
+        values = floats(np.asarray(self.X.data)[first:last], "features")
+        offsets = np.ascontiguousarray(indptr - first, dtype=np.int64)
+        given = indices if self.X.given is None else self.X.given[first:last]
+        return SparseRows(offsets, indices, values, np.uint64(self.width), shift, given)
+
+    @property
+    def numbering(self) -> Numbering | None:
+        """What says where its features are in the arrays of a learner; None where their indices do."""
+        return self.X.numbering if self.sparse else None
+
+    def numbered(self, numbering: Numbering, adding: bool = False) -> Block:
+        """The same examples with features where a numbering has them, which learns new ones if `adding`."""
+        block = self if self.sparse else self._as_sparse()
+        rows: Any = block.rows(False)
+        places = numbering.places_of(rows.indices, adding, block.width)
+        view = _View(rows.indptr, places, rows.values, numbering.size, rows.indices, numbering)
+        return Block(view, self.y, self.weights)
+
+    def _as_sparse(self) -> Block:
+        """Dense examples with an index for every feature."""
+        count, width = self.X.shape
+        indices = np.tile(np.arange(width, dtype=np.uint32), count)
+        data = floats(self.X, "features").reshape(-1)
+        return Block(_View(np.arange(count + 1) * width, indices, data, width), self.y, self.weights)
+
+    def narrowed(self) -> Block:
+        """The same rows, as wide as the largest of their indices; a dense block as it is."""
+        if not self.sparse:
+            return self
+        rows: Any = self.rows(False)
+        width = int(rows.indices.max()) + 1 if rows.indices.size else 0
+        return Block(_View(rows.indptr, rows.indices, rows.values, width), self.y, self.weights)
+
+    def first(self, rows: int) -> Block:
+        """The first rows."""
+        return self if rows >= len(self) else self.part(0, rows)
+
+    def in_order(self) -> Block:
+        """The same rows with each row's features sorted by index; a repeated feature stays repeated."""
+        if self._sorted:
+            return self._sorted[0]
+        part = slice(int(self.X.indptr[0]), int(self.X.indptr[-1]))
+        indices, data = self.X.indices[part], self.X.data[part]
+        given = None if self.X.given is None else self.X.given[part]
+        by = indices if given is None else given
+        lengths = np.diff(self.X.indptr)
+        if lengths.size and (lengths.min() < 0 or lengths.sum() != min(indices.size, data.size)):
+            raise DataError("the sparse matrix is damaged: its indptr leads outside its data.")
+        of_row = np.repeat(np.arange(len(self)), lengths)
+        order = np.lexsort((by.view(np.uint32) if by.dtype == np.int32 else by, of_row))
+        given = None if given is None else given[order]
+        view = _View(self.X.indptr - part.start, indices[order], data[order], self.width, given, self.X.numbering)
+        self._sorted.append(Block(view, self.y, self.weights))
+        return self._sorted[0]
+
+
+def blocks(X: Any, y: Any = None, weights: Any = None) -> Iterator[Block]:
+    """Cut arrays into blocks, read files and tables as `read` does; blocks, and iterables of them, are passed on."""
+    if is_readable(X):
+        from rue.streams.stream import read
+
+        X, y, weights = read(X, y, weights), None, None
+    if (isinstance(X, Block) or is_stream(X)) and (y is not None or weights is not None):
+        raise DataError("blocks carry their labels and weights: do not give y or weights beside them.")
+    if isinstance(X, Block):
+        yield from _cut(X)
+    elif is_stream(X):
+        for block in X:
+            if not isinstance(block, Block):
+                raise DataError(f"a stream yields rue.Block objects, not {type(block).__name__}.")
+            yield from _cut(block)
+    else:
+        yield from _cut(Block(X, y, weights))
+
+
+def one_sparse_row(x: Any) -> tuple[Any, Any]:
+    """Indices and values of a scipy matrix or array that holds a single row."""
+    csr = x.tocsr()
+    if csr.ndim == 2 and csr.shape[0] != 1:
+        raise DataError(f"one example at a time: a sparse row has shape (1, d), not {csr.shape}; use run for many.")
+    return csr.indices, csr.data
+
+
+def _cut(block: Block) -> Iterator[Block]:
+    for start in range(0, len(block), ROWS):
+        if start == 0 and len(block) <= ROWS:
+            yield block
+            return
+        yield block.part(start, start + ROWS)
+
+
+def _rows_of(X: Any, part: slice) -> Any:
+    """Some rows of a CSR matrix as views: slicing by scipy would copy them."""
+    return _View(X.indptr[part.start : part.stop + 1], X.indices, X.data, X.shape[1], X.given, X.numbering)
+
+
+@dataclasses.dataclass(frozen=True)
+class _View:
+    """The arrays of a CSR matrix, without scipy's checks."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    width: int
+    given: Any = None
+    """The indices as the data have them, where `indices` are the places that `numbering` gives them."""
+    numbering: Numbering | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, self.width
+
+
+def csr_view(indptr: Any, indices: Any, data: Any, width: int) -> Any:
+    """The arrays of a CSR matrix as a block takes them, without scipy's checks."""
+    return _View(indptr, indices, data, width)
+
+
+def is_readable(X: Any) -> bool:
+    """Whether it is a path, a table (pandas, polars, Arrow), or several of these: what `read` reads."""
+    if isinstance(X, list | tuple):
+        return bool(X) and all(map(is_readable, X))
+    return isinstance(X, str | os.PathLike) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+
+
+def is_stream(X: Any) -> bool:
+    """Whether it is no array but yields blocks."""
+    if isinstance(X, np.ndarray) or hasattr(X, "tocsr") or not isinstance(X, Iterable):
+        return False
+    if isinstance(X, list | tuple):
+        return bool(X) and isinstance(X[0], Block)
+    return not hasattr(X, "__array__")
+
+
+def _matrix(X: Any) -> Any:
+    if isinstance(X, _View):
+        return X
+    if hasattr(X, "tocsr"):
+        csr = X.tocsr()
+        if csr.ndim != 2:
+            raise DataError("a sparse X must have two dimensions, rows and features.")
+        return _View(csr.indptr, csr.indices, csr.data, csr.shape[1])
+    array = as_array(X, "features")
+    if array.ndim != 2:
+        hint = "; one example at a time goes to predict and update" if array.ndim == 1 else ""
+        raise DataError(f"X must have two dimensions, rows and features, not {array.ndim}{hint}.")
+    return array
+
+
+def as_array(values: Any, what: str) -> Any:
+    """An array of whatever is given; ragged lists and masked arrays are refused."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise DataError(f"the {what} are a masked array with masked entries: fill them or leave their rows out.")
+    try:
+        return np.asarray(values)
+    except (OverflowError, ValueError) as error:
+        raise DataError(f"the {what} do not form an array of numbers: {error}.") from error
+
+
+def floats(values: Any, what: str) -> Any:
+    """An array of float64 in C order, the same one if it is that already; refuses what is no real number."""
+    if values.dtype == np.float64 and values.flags.c_contiguous and values.flags.aligned:
+        return values
+    if values.dtype.kind not in "biufO":
+        raise DataError(f"the {what} must be real numbers, not {values.dtype}.")
+    try:
+        return np.array(values, dtype=np.float64, order="C")
+    except (OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"the {what} must be numbers: {error}.") from error

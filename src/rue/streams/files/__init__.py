@@ -1,0 +1,1 @@
+"""Files as bytes: opened, decompressed, and cut into pieces at line ends."""

@@ -1,0 +1,150 @@
+"""`read`: anything that holds examples as one stream of blocks, with what its features are called."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypedDict, Unpack
+
+from rue.errors import DataError, SettingsError
+from rue.streams.block import Block, as_array, blocks, is_readable, is_stream
+from rue.streams.chunk import Chunk
+from rue.streams.data import Data
+from rue.streams.files.files import Place, Read, Spot
+from rue.streams.names import Names
+
+__all__ = ["Arrays", "Reading", "Stream", "read", "read_like"]
+
+
+class Stream(Protocol):
+    """What `read` gives: to iterate over it gives its blocks, again and again where the data allow it."""
+
+    names: Names
+    """What hashed features are called, as far as they have been read."""
+
+    @property
+    def lent(self) -> bool:
+        """Whether its blocks are made by somebody who may write the next one into the same memory."""
+        ...
+
+    def __iter__(self) -> Iterator[Block]: ...
+
+    def reads(
+        self, stop: threading.Event | None = None, after: Place | None = None, labelled: bool = True
+    ) -> Iterator[Read]:
+        """The chunks, with their bad rows and their places; without `labelled`, labels may be missing."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What a model must know of it to read other data in the same way."""
+        ...
+
+
+class Reading(TypedDict, total=False):
+    """How files and tables are read, as on the command line."""
+
+    target: str | int
+    """The column to predict, by its name or its position from 1 (−1 is the last)."""
+    drop: Iterable[str | int]
+    """Columns to leave out."""
+    category: Iterable[str | int]
+    """Columns of numbers that are categories."""
+    separator: str
+    """What separates the columns of a CSV; seen by itself if not given."""
+    bits: int
+    """Words are hashed into 2^bits slots; 20 if not given."""
+    max_line: int
+    """MiB that a line of text may have, 16 if not given; a longer one is a bad row."""
+    format: str
+    """svmlight, vw, csv, jsonl, parquet or ipc, if no suffix tells."""
+
+
+def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[Reading]) -> Stream:
+    """One stream out of an array, a sparse matrix, a table (pandas, polars, Arrow), paths, or an iterable of blocks.
+
+    Of a table, `y` is an array or names a column, and so do `weights`; of files both name columns. Columns become
+    features exactly as on the command line, and the rest of the options are those of the command line.
+
+    >>> import pandas
+    >>> table = pandas.DataFrame({"size": [1.5, 2.5], "colour": ["red", None], "bought": ["no", "yes"]})
+    >>> [block] = read(table, target="bought")
+    >>> block.y.tolist(), len(block)
+    (['no', 'yes'], 2)
+    """
+    options: dict[str, Any] = dict(how)
+    unknown = [name for name in options if name not in Reading.__annotations__]
+    if unknown:
+        raise SettingsError(f"there is no option {unknown[0]!r}: they are {', '.join(Reading.__annotations__)}.")
+    if "target" in options:
+        if y is not None:
+            raise SettingsError("give y or target, not both: either may name the column to predict.")
+        y = options.pop("target")
+    if not is_readable(X):
+        if options or isinstance(y, str):
+            named = ", ".join(options) or f"the column {y!r}"
+            raise SettingsError(f"{named}: these are for tables and files, and X is {type(X).__name__}.")
+        return Arrays(X, y, weights)
+    sources = _sources(X)
+    told, bits = options.pop("format", None), options.pop("bits", 20)
+    for name in ("drop", "category"):
+        given = options.pop(name, ())
+        options[name] = (given,) if isinstance(given, str | int) else tuple(given)
+    columns: dict[str, Any] = {}
+    for name, array, value in (("target", "y", y), ("weight", "weights", weights)):
+        if value is not None:
+            columns |= {name: value} if isinstance(value, str | int) else {array: as_array(value, array)}
+    return Data(sources, told, bits=bits, **columns, **options)
+
+
+def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None) -> Stream:
+    """Other data read in the way that a model was learnt, as `describe` told it; labels may be missing."""
+    if not is_readable(X):
+        if features:
+            raise DataError(f"the model was learnt from files or tables: give one of these, not {type(X).__name__}.")
+        return Arrays(X, None, None)
+    if not features:
+        raise DataError("the model was learnt from arrays: it does not know the columns of tables or files.")
+    return Data.like(features, _sources(X), names=names)
+
+
+def _sources(X: Any) -> tuple[Any, ...]:
+    parts = X if isinstance(X, list | tuple) else [X]
+    sources = tuple(os.fspath(part) if isinstance(part, os.PathLike) else part for part in parts)
+    if len({isinstance(source, str) for source in sources}) > 1:
+        raise DataError("give files or tables, not both in one stream.")
+    return sources
+
+
+@dataclasses.dataclass
+class Arrays:
+    """An array, a sparse matrix or blocks as a stream; a row's line is its number, counted from 1."""
+
+    X: Any
+    y: Any
+    weights: Any
+    names: Names = dataclasses.field(default_factory=Names)
+
+    @property
+    def lent(self) -> bool:
+        return is_stream(self.X)
+
+    def __iter__(self) -> Iterator[Block]:
+        return blocks(self.X, self.y, self.weights)
+
+    def reads(
+        self, stop: threading.Event | None = None, after: Place | None = None, labelled: bool = True
+    ) -> Iterator[Read]:
+        rows = 0
+        for block in self:
+            lines = range(rows + 1, rows + len(block) + 1)
+            rows += len(block)
+            yield Read(Chunk(block, lines), "", _row(rows), lambda line: _row(line - 1))
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+def _row(row: int) -> Spot:
+    return Spot(Place(0, row, row), lambda: "")

@@ -1,0 +1,1 @@
+"""Formats of tables, with a header or a schema: CSV, JSON lines, Parquet, Arrow."""

@@ -1,0 +1,354 @@
+"""CSV and its kin, read by pyarrow a piece at a time.
+
+The separator is sniffed from the first lines, and so is the header: there is none if whatever is a number in the second
+line is one in the first line too; columns are then called 1, 2, …. The types of the columns are those of the first
+piece; a later value that does not fit makes its row a bad one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from typing import Any
+
+import numpy as np
+
+from rue.compiled.bridge import parser
+from rue.errors import DataError
+from rue.streams.files.cutting import MAX_LINE, LongLine, too_long
+from rue.streams.files.files import require_unpacked
+from rue.streams.tables.columns import Columns, kind_of, repeated
+from rue.streams.tables.doubts import doubts
+from rue.streams.tables.encoding import shortened
+from rue.streams.tables.scanning import ALIKE, HEAD, RecordCutter, Text, Unreadable, without
+from rue.streams.tables.table import Position
+
+__all__ = ["SEPARATORS", "Delimited"]
+
+SEPARATORS = "\t;|, "
+"""In the order in which they are tried: commas may be in decimal numbers, spaces in words."""
+MISSING = [
+    *("", "?", "\\N", "None", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null"),
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+]
+"""What stands for a missing number."""
+WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8: convert the file"}
+SNIFFED = 1 << 16
+_MARK = b"\xef\xbb\xbf"
+_SHAPE = re.compile(r"Expected (\d+) columns, got (\d+)")
+_ZERO, _X, _SMALL = np.uint8(ord("0")), np.uint8(ord("x")), np.uint8(0x20)
+_WHERE = re.compile(r"In CSV column #(\d+): .*?conversion error to [^:]*: (?:invalid value '(.*)')?", re.DOTALL)
+
+
+class Delimited(Text):
+    """A CSV file."""
+
+    quoting = True
+
+    def __init__(self, file: Any, separator: str | None, block: int, max_line: int = MAX_LINE) -> None:
+        super().__init__(file, block, max_line)
+        self.gather(self._enough)
+        _require_text(self.head)
+        if self._ahead and isinstance(self._ahead[0], LongLine):
+            raise DataError(f"line {self.begin.line + 1}, the first, names the columns: {too_long(self.max_line)}.")
+        if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
+            raise DataError(f"the separator must be a single character such as ',' or ';', not {separator!r}.")
+        sniffed = max(SNIFFED, self._first_two())
+        text = self.head[:sniffed].decode("utf-8", "replace")
+        self.separator = separator or _sniff(text, len(self.head) > sniffed == SNIFFED)
+        rows = [row for row in _rows(text, self.separator, 50) if row][:2]
+        if not rows:
+            raise DataError("the file is empty.")
+        if _is_header(rows):
+            self.names = [name.strip() or str(place) for place, name in enumerate(rows[0], 1)]
+            self._pass_header()
+        else:
+            self.names = [str(place) for place in range(1, len(rows[0]) + 1)]
+        twice = repeated(self.names)
+        if twice is not None:
+            raise DataError(f"two columns are called {twice!r} in the first line: rename one.")
+        self.schema: Any = None
+        self.sample = self._sample(self.head[self.begin.offset - self._start :])
+        """The first records, by which the types of the columns are told."""
+        self.schema = self._schema(self.sample)
+
+    def _sample(self, lines: bytes) -> bytes:
+        """The records among the first lines; where quotes may be stray ones, the types before the first decide."""
+        records, spoilt = RecordCutter(self.separator, self.max_line, self.alike).feed(lines, self.ended)
+        if spoilt and records[: spoilt[0].start].strip(self.blank):
+            self.schema = self._schema(records[: spoilt[0].start])
+            records, spoilt = RecordCutter(self.separator, self.max_line, self.alike).feed(lines, self.ended)
+        return without(records, spoilt)
+
+    def _enough(self) -> bool:
+        """Whether a header and a record have arrived."""
+        count, _, complete, _ = self.scanned(self.head, 0)[0]
+        if count > 2 or (count == 2 and complete == len(self.head)):
+            return True
+        return len(self.head) > 4 * HEAD and self.head.count(b"\n") > 2  # a quote that is not closed
+
+    def _first_two(self) -> int:
+        """The length of the first two records, as far as that shows before the separator is known."""
+        (count, _, _, _), starts, _ = self.scanned(self.head, 3)
+        return int(starts[2]) if count > 2 else len(self.head)
+
+    def _pass_header(self) -> None:
+        """Let the records begin after the first one that is not empty."""
+        (count, lines, _, _), starts, at = self.scanned(self.head, 2)
+        size, lines = (int(starts[1]), int(at[1])) if count > 1 else (len(self.head), lines)
+        self.before.add(self.head[:size])
+        self.begin = Position(self.begin.offset + size, self.begin.line + lines)
+
+    def alike(self, lines: list[bytes]) -> int:
+        """How many lines have as many fields as the header, with values of the columns' types."""
+        separator, fields = self.separator.encode(), len(self.names)
+        fitting = [line for line in lines if line.count(separator) == fields - 1 or b'"' in line]
+        if len(fitting) < ALIKE:
+            return len(fitting)
+        import pyarrow as pa
+
+        types = {field.name: field.type for field in self.schema or () if not pa.types.is_null(field.type)}
+        types = {name: pa.float64() if pa.types.is_int64(kind) else kind for name, kind in types.items()}
+        if fields == 1 and all(map(pa.types.is_string, types.values())):
+            return 0  # any line would do
+        return sum(self._reads(line, types) for line in fitting)
+
+    def _reads(self, line: bytes, types: Any) -> bool:
+        try:
+            table, misshapen = self._read(line + b"\n", types, self.names)
+        except Unreadable:
+            return False
+        return table.num_rows == 1 and not misshapen
+
+    def _schema(self, data: bytes) -> Any:
+        """The types that the first records suggest and all of them fit."""
+        import pyarrow as pa
+
+        if not _is_text(data):
+            data = data.decode("utf-8", "replace").encode()
+        if not data.strip(self.blank):
+            return pa.schema([(name, pa.null()) for name in self.names])
+        try:
+            found = self._read(data, None, self.names)[0].schema
+        except Unreadable as error:
+            raise DataError(f"the first lines cannot be read as CSV: {error.why.rstrip('.')}.") from error
+        hexadecimal = _hexadecimal(data)
+        types = {field.name: _read_as(field.type, hexadecimal) for field in found}
+        while True:
+            try:
+                self._read(data, types, self.names)
+                return pa.schema([(name, _text_for_bytes(types[name])) for name in self.names])
+            except Unreadable as error:
+                types[error.column] = pa.string() if types[error.column] != pa.string() else pa.binary()
+
+    def doubts(self) -> list[tuple[str, str]]:
+        """Columns that are taken as words and were hardly meant so: their names, and a sentence about each."""
+        import pyarrow as pa
+
+        words = [name for name in self.names if pa.types.is_string(self.schema.field(name).type)]
+        if not words:
+            return []
+        lines = self.sample[: self.sample.rfind(b"\n", 0, SNIFFED) + 1 or len(self.sample)]
+        text = RecordCutter(self.separator, self.max_line, self.alike).feed(lines)[0].decode("utf-8", "replace")
+        rows = [row for row in _rows(text, self.separator, 1000) if len(row) == len(self.names)]
+        places = {name: self.names.index(name) for name in words}
+        some = {name: [row[place] for row in rows if row[place] not in MISSING] for name, place in places.items()}
+        return list(doubts(some, self._stray))
+
+    def _stray(self, name: str) -> str:
+        """Why a column cannot be read as numbers."""
+        import pyarrow as pa
+
+        try:
+            self._read(self.sample, {name: pa.float64()}, [name])
+        except Unreadable as error:
+            return error.why
+        return ""
+
+    def read(self, data: bytes, columns: Columns) -> tuple[Any, list[tuple[int, str]]]:
+        import pyarrow as pa
+
+        here = set(self.names)
+        types = {name: self._type(name, columns.kind(name)) for name in columns.used if name in here}
+        if not data:
+            return pa.schema(list(types.items())).empty_table(), []
+        if pa.int64() in types.values() and not _hexadecimal(data):
+            try:
+                return self._read(data, types, list(types))
+            except Unreadable:
+                pass
+        types = {name: pa.float64() if pa.types.is_int64(kind) else kind for name, kind in types.items()}
+        return self._read(data, types, list(types))
+
+    def _type(self, name: str, kind: str) -> Any:
+        import pyarrow as pa
+
+        own = self.schema.field(name).type
+        if kind_of(own) == kind and not pa.types.is_null(own):
+            return own
+        usual = {"number": pa.float64(), "boolean": pa.bool_(), "timestamp": pa.timestamp("us"), "date": pa.date32()}
+        return usual.get(kind, pa.time32("s") if kind == "time" else pa.string())
+
+    def _read(self, data: bytes, types: Any, wanted: list[str]) -> tuple[Any, list[tuple[int, str]]]:
+        import pyarrow as pa
+        from pyarrow import csv as reader
+
+        misshapen: list[tuple[int, str]] = []
+
+        def note(row: Any) -> str:
+            misshapen.append((row.number - 1, _misshapen(row.actual_columns, row.expected_columns)))
+            return "skip"
+
+        reading = reader.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self.names)
+        known = note if _is_text(data) else None  # pyarrow complains of its own about a row that is not UTF-8
+        parsing = reader.ParseOptions(delimiter=self.separator, invalid_row_handler=known)
+        converting = reader.ConvertOptions(
+            column_types=types, include_columns=wanted, null_values=MISSING, strings_can_be_null=False
+        )
+        if data.startswith(_MARK):  # pyarrow would take one away, here in the middle of the file
+            data = _MARK + data
+        try:
+            return reader.read_csv(pa.BufferReader(data), reading, parsing, converting), misshapen
+        except pa.ArrowInvalid as error:
+            raise self._unreadable(str(error), types) from error
+
+    def _unreadable(self, error: str, types: Any) -> Unreadable:
+        where = _WHERE.match(error)
+        if where is None:
+            shape = _SHAPE.search(error)
+            return Unreadable("", _misshapen(int(shape[2]), shape[1]) if shape else error.splitlines()[0][:100])
+        name = self.names[int(where[1])]
+        kind = kind_of(types[name]) if types else ""
+        value = "this" if where[2] is None else shortened(where[2])
+        return Unreadable(name, f"{value} is not {WORDS.get(kind, 'a ' + kind)}")
+
+    def doubtful(self, data: bytes) -> bool:
+        return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+    def misfits(self, records: list[bytes], columns: Columns) -> dict[int, tuple[str, str]]:
+        import pyarrow as pa
+
+        here = set(self.names)
+        numbers = [name for name in columns.used if name in here and columns.kind(name) == "number"]
+        if not numbers or not records or any(map(self.doubtful, records)):
+            return {}
+        try:
+            table, misshapen = self._read(b"".join(records), {name: pa.string() for name in numbers}, numbers)
+        except Unreadable:
+            return {}
+        wrong = {place for place, _ in misshapen}
+        places = [place for place in range(len(records)) if place not in wrong]
+        unfit: dict[int, tuple[str, str]] = {}
+        if table.num_rows == len(places):
+            for name in numbers:
+                for place, value in zip(places, table.column(name).to_pylist(), strict=True):
+                    if not _numeric(value):
+                        unfit.setdefault(place, (name, f"{shortened(value)} is not a number"))
+        return unfit
+
+    def complaint(self, record: bytes, columns: Columns, error: Unreadable) -> tuple[str, str]:
+        return error.column, error.why
+
+
+def _misshapen(found: int, wanted: Any) -> str:
+    return f"{found} field{'s' * (found != 1)} instead of {wanted}"
+
+
+def _is_text(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _hexadecimal(data: bytes) -> bool:
+    """Whether there may be a 0x10, which pyarrow takes for a whole number, but not for a number with a fraction."""
+    return (b"x" in data or b"X" in data) and bool(_has_prefix(np.frombuffer(data, np.uint8)))
+
+
+@parser
+def _has_prefix(data: Any) -> Any:
+    """Whether 0x or 0X occurs."""
+    found = False
+    for i in range(data.size - 1):  # without a way out it is done in vectors
+        found |= (data[i] == _ZERO) & ((data[i + 1] | _SMALL) == _X)
+    return found
+
+
+def _read_as(found: Any, hexadecimal: bool) -> Any:
+    """Whole numbers are read faster as such; seconds may have fractions later."""
+    import pyarrow as pa
+
+    kind = kind_of(found)
+    if kind == "number":
+        return found if pa.types.is_int64(found) and not hexadecimal else pa.float64()
+    if kind == "timestamp" and found.unit == "s":
+        return pa.timestamp("us", found.tz)
+    return found if kind in ("boolean", "timestamp", "date", "time") else pa.string()
+
+
+def _text_for_bytes(found: Any) -> Any:
+    """Words that are not UTF-8 do not make a column anything but text: their rows are bad."""
+    import pyarrow as pa
+
+    return pa.string() if pa.types.is_binary(found) else found
+
+
+def _require_text(head: bytes) -> None:
+    if not head:
+        raise DataError("the file is empty.")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError("the file is in UTF-16: convert it to UTF-8.")
+    require_unpacked(head)
+    if b"\0" in head[:SNIFFED]:
+        raise DataError("this is not text: say what it is with --format.")
+    if b"\r" in head and b"\n" not in head:
+        raise DataError("the lines end in a carriage return alone: convert them to end in a line feed.")
+
+
+def _rows(text: str, separator: str, most: int) -> list[list[str]]:
+    """The first rows of a text."""
+    found: list[list[str]] = []
+    before = csv.field_size_limit(max(len(text), 131_072))  # of the module, not of the reader
+    try:
+        found.extend(itertools.islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), most))
+    except csv.Error:
+        pass
+    finally:
+        csv.field_size_limit(before)
+    return found
+
+
+def _sniff(text: str, unfinished: bool) -> str:
+    """The first separator that cuts the first lines into equally many fields; else the one that cuts most."""
+    cuts = {}
+    for separator in SEPARATORS:
+        rows = [row for row in _rows(text, separator, 21) if row]
+        rows = rows[:-1] if unfinished and 1 < len(rows) < 21 else rows
+        counts = [len(row) for row in rows]
+        if counts and min(counts) == max(counts) > 1:
+            return separator
+        cuts[separator] = sorted(counts)[len(counts) // 2] if counts else 0
+    best = max(SEPARATORS, key=lambda separator: cuts[separator])
+    return best if cuts[best] > 1 else ","
+
+
+def _is_header(rows: list[list[str]]) -> bool:
+    if len(rows) == 1:
+        return not all(map(_numeric, rows[0]))
+    first, second = rows
+    numbers = [above for above, below in zip(first, second, strict=False) if _numeric(below) and below not in MISSING]
+    return not numbers or not all(map(_numeric, numbers))
+
+
+def _numeric(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text.strip() in MISSING
+    return "_" not in text

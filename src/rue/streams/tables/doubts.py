@@ -1,0 +1,56 @@
+"""Columns of a CSV that are taken as words and were hardly meant so: amounts, dates, stray words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from rue.streams.tables.encoding import shortened
+
+__all__ = ["doubts"]
+
+ENOUGH, NEARLY = 5, 0.9
+"""So many values, and this share of them, must look alike."""
+_PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_DRESSED = re.compile(r"[$€£¥]? ?[-+]?(?:\d+|\d{1,3}(?:[.,'’]\d{3})+)(?:[.,]\d+)? ?(?:%|[$€£¥]|EUR|USD|GBP)?")
+_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)(?: .*)?")
+
+
+def doubts(values: Mapping[str, Sequence[str]], stray: Callable[[str], str]) -> Iterable[tuple[str, str]]:
+    """A sentence about each doubtful column, by its name.
+
+    `values` are some of each column of words, without those that are missing; `stray` finds the reason why a column of
+    numbers is none.
+    """
+    for name, some in values.items():
+        if len(some) < ENOUGH:
+            continue
+        kind, example = _looks(some)
+        if kind == "numbers":
+            found = stray(name)
+            because = f", because {found}" if found else ""
+            yield (
+                name,
+                (
+                    f"column {name} is taken as words, though nearly all of it is numbers{because}: "
+                    "mend that, or leave the column out with --drop."
+                ),
+            )
+        elif kind:
+            told = "2026-12-31" if kind == "dates" else "1234.5"
+            yield (
+                name,
+                (
+                    f"column {name} is taken as words, though it holds {kind}, such as {shortened(example)}: "
+                    f"write them as {told}, or leave the column out with --drop."
+                ),
+            )
+
+
+def _looks(some: Sequence[str]) -> tuple[str, str]:
+    """What nearly all of some values look like, and one of them; "" if like words."""
+    for kind, patterns in (("numbers", (_PLAIN,)), ("dates", (_DATE,)), ("amounts", (_PLAIN, _DRESSED))):
+        found = [text for text in some if any(pattern.fullmatch(text.strip()) for pattern in patterns)]
+        if len(found) >= NEARLY * len(some):
+            return kind, next((text for text in found if not _PLAIN.fullmatch(text.strip())), found[0])
+    return "", ""

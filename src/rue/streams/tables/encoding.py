@@ -1,0 +1,387 @@
+"""From the record batches of a table to chunks of examples, by the rules of `columns`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from rue.errors import DataError
+from rue.streams.block import Block, _View
+from rue.streams.chunk import BadRow, Chunk
+from rue.streams.names import Names
+from rue.streams.tables.assembly import NOTHING, Rows, assemble, first_of_each, hash_texts, look_over
+from rue.streams.tables.columns import Columns, kind_of
+
+__all__ = ["encode", "shortened"]
+
+DAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
+"""Of the week, from that of 1970-01-01."""
+HOURS = tuple(map(str, range(24)))
+CACHED = 1 << 17
+"""Numbers put together at a time: a MiB of them stays in the processor's cache."""
+_NONE = np.empty(0, dtype=np.uint64)
+_WIDE = (np.dtype(np.int64), np.dtype(np.float64))
+SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def encode(
+    columns: Columns,
+    batch: Any,
+    lines: Any,
+    bad: Iterable[BadRow] = (),
+    *,
+    labels: bool = True,
+    names: Names | bool = False,
+) -> Chunk:
+    """The examples of a record batch whose rows stand in these lines; pure, and free of the GIL where it takes time.
+
+    `bad` are rows of the same piece that came not so far. Without `labels` a row needs no label, a table no target.
+    With `names`, the hashed features that occur are named, each column's in the order of their first occurrence; those
+    that some names given already know may be left out.
+    """
+    there = batch.schema.names
+    columns.require(there, labels)
+    reader = _Reader(columns, batch.num_rows)
+    for name, kind in columns.plan:
+        reader.add(name, kind, _column(batch, name))
+    good = np.ones(batch.num_rows, dtype=np.bool_)
+    why: dict[int, tuple[str, str]] = {}
+    y = weights = None
+    if columns.target is not None and (labels or columns.target in there):
+        y = _labels(columns, _column(batch, columns.target), labels, good, why)
+    if columns.weight is not None and (labels or columns.weight in there):
+        weights = _weights(columns.weight, _column(batch, columns.weight), good, why)
+    X = reader.rows(good, why)
+    called = reader.names(good, names.seen if isinstance(names, Names) else _NONE) if names is not False else ()
+    if why:
+        y, weights = (None if column is None else column[good] for column in (y, weights))
+    kept = lines[good] if why else lines
+    missing = (reader.gaps[good] if why else reader.gaps) if reader.gaps.any() else None
+    found = [BadRow(0, int(lines[i]), *reason) for i, reason in why.items()]
+    return Chunk(Block(X, y, weights), kept, _placed([*bad, *found], kept), names=called, missing=missing)
+
+
+def shortened(text: str) -> str:
+    """At most 40 characters of a text, quoted."""
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+def _placed(bad: list[BadRow], lines: Any) -> tuple[BadRow, ...]:
+    ordered = sorted(bad, key=lambda row: row.line)
+    places = np.searchsorted(lines, [row.line for row in ordered]).tolist()
+    return tuple(dataclasses.replace(row, place=place) for row, place in zip(ordered, places, strict=True))
+
+
+class _Reader:
+    """The columns of one batch on their way to rows."""
+
+    def __init__(self, columns: Columns, count: int) -> None:
+        self.columns, self.count = columns, count
+        self.own: list[Any] = []
+        """The columns with slots of their own, as numbers of any kind."""
+        self.missing = False
+        """Whether a number is missing in a good row."""
+        self.gaps = np.zeros(count, dtype=np.int32)
+        """How many cells of each row are missing; of a row that is not good it may be less."""
+        self.slots: list[Any] = []
+        self.texts: list[tuple[str, Any]] = []
+
+    def add(self, name: str, kind: str, column: Any) -> None:
+        if kind == "category":
+            self.hashed(name, _texts(name, column))
+            return
+        if kind in ("number", "boolean"):
+            self.own.append(_numbers(name, column))
+            return
+        missing, days, seconds = _moments(name, kind, column)
+        whole, part = seconds
+        moments = days + part / whole
+        if missing is not None:
+            moments[missing] = np.nan
+        self.own.append(moments)
+        if kind in ("timestamp", "time"):
+            self.listed(f"{name}.hour", HOURS, part // (whole // 24), missing)
+        if kind in ("timestamp", "date"):
+            self.listed(f"{name}.weekday", DAYS, days % 7, missing)
+
+    def listed(self, name: str, words: tuple[str, ...], codes: Any, missing: Any) -> None:
+        """A hashed column of a few words, given by their numbers."""
+        import pyarrow as pa
+
+        slots = _few_slots(self.columns, (name,) * len(words), words)[codes]
+        if missing is not None:
+            slots[missing] = NOTHING
+        self.slots.append(slots)
+        self.texts.append((name, pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), pa.array(words))))
+
+    def hashed(self, name: str, column: Any) -> None:
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(column.type):
+            nothing = _few_slots(self.columns, (name,), ("",))
+            words = _plain(column.dictionary)
+            known = np.concatenate((_slots(self.columns, name, words), nothing))
+            empty = np.append(_empty(words), True)
+            codes = column.indices
+            absent = codes.null_count > 0 or bool(empty[:-1].any())
+            codes = codes.fill_null(len(known) - 1) if codes.null_count else codes
+            self.slots.append(known[codes.to_numpy()])
+            if absent:
+                self.gaps += empty[codes.to_numpy()]
+        else:
+            words = _plain(column)
+            self.slots.append(_slots(self.columns, name, words))
+            self.gaps += _empty(words)
+        self.texts.append((name, column))
+
+    def rows(self, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+        """The good rows; those with an infinity become bad."""
+        own = self.columns.own
+        absent = _few_slots(self.columns, own, ("",) * len(own))
+        slots = np.stack(self.slots) if self.slots else np.empty((0, self.count), np.uint32)
+        room = self.count * (len(own) + len(slots)) + 1
+        out = Rows(np.zeros(self.count + 1, np.int64), np.empty(room, np.uint32), np.empty(room))
+        culprit = np.zeros(self.count, np.int32)
+        step = max(64, min(self.count, CACHED // max(1, len(own))))
+        numbers, count = np.empty((len(own), step + 8)), 0  # 8 more: columns a power of 2 apart would share cache lines
+        filled, sound = np.empty((-(-len(own) // 64), step), np.uint64), np.empty(step)
+        columns = [column if column.dtype in _WIDE else column.astype(np.float64) for column in self.own]
+        columns = [np.ascontiguousarray(column) for column in columns]
+        addresses = np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.uint64)
+        whole = np.array([column.dtype == np.int64 for column in columns], dtype=np.bool_)
+        # Once: to tell types takes as long as the work.
+        look = look_over.resolve(addresses, whole, 0, 0, numbers, filled, sound)
+        gaps = self.gaps
+        put = assemble.resolve(numbers, filled, sound, 0, 0, absent, slots, good, culprit, gaps, out, 0)
+        for begin in range(0, self.count, step):
+            stop = min(begin + step, self.count)
+            look(addresses, whole, begin, stop - begin, numbers, filled, sound)
+            count, missing = put(numbers, filled, sound, begin, stop, absent, slots, good, culprit, gaps, out, count)
+            self.missing |= missing
+        if count + len(why) < self.count:
+            for i in np.flatnonzero(~good).tolist():
+                why.setdefault(i, (own[culprit[i]], "an infinity"))
+        used = int(out.indptr[count])
+        width = self.columns.width
+        if used and out.indices[:used].max() >= width:
+            width = self.columns.full_width
+        indices, values = out.indices[:used], out.values[:used]
+        if 2 * used < room:  # several blocks wait to be learnt: they are not to hold room that they do not need
+            indices, values = indices.copy(), values.copy()
+        return _View(out.indptr[: count + 1], indices, values, width)
+
+    def names(self, good: Any, seen: Any) -> tuple[tuple[int, str], ...]:
+        """The hashed features that occur in good rows, without those that have a bit in `seen`."""
+        import pyarrow as pa
+
+        found: dict[int, str] = {}
+        own = self.columns.own if self.missing else ()
+        absent = _few_slots(self.columns, own, ("",) * len(own))
+        for name, values, slot in zip(own, self.own[: len(own)], absent, strict=True):
+            if np.isnan(values[good]).any():
+                found.setdefault(int(slot), f"{name}=")
+        out = np.empty(self.count, np.int64)
+        for slots, (name, texts) in zip(self.slots, self.texts, strict=True):
+            table = np.full(2 << self.count.bit_length(), NOTHING)
+            count = first_of_each(slots, good, seen, table, out)
+            if not count:
+                continue
+            chosen = texts.take(pa.array(out[:count]))
+            if pa.types.is_dictionary(chosen.type):
+                chosen = chosen.dictionary_decode()
+            for i, text in zip(out[:count].tolist(), _words(chosen), strict=True):
+                found.setdefault(int(slots[i]), f"{name}={'' if text is None else text}")
+        return tuple(found.items())
+
+
+def _slots(columns: Columns, name: str, texts: Any) -> Any:
+    """The slots of `name=text` for an Arrow array of texts."""
+    out = np.empty(len(texts), dtype=np.uint32)
+    if len(texts):
+        data, places = texts.buffers()[2], _offsets(texts)
+        content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        base, mask = np.uint64(len(columns.own)), np.uint64((1 << columns.bits) - 1)
+        hash_texts(np.frombuffer(f"{name}=".encode(), np.uint8), places, content, base, mask, out)
+    return out
+
+
+def _offsets(texts: Any) -> Any:
+    """Where in its data each text of an Arrow array begins, and where the last one ends."""
+    import pyarrow as pa
+
+    places = np.frombuffer(texts.buffers()[1], np.int64 if pa.types.is_large_string(texts.type) else np.int32)
+    return places[texts.offset : texts.offset + len(texts) + 1]
+
+
+def _empty(texts: Any) -> Any:
+    """Which texts of an Arrow array are empty."""
+    if not len(texts):
+        return np.zeros(0, dtype=np.bool_)
+    places = _offsets(texts)
+    return places[1:] == places[:-1]
+
+
+@functools.lru_cache(maxsize=256)
+def _few_slots(columns: Columns, names: tuple[str, ...], words: tuple[str, ...]) -> Any:
+    """The slots of a few features that every batch needs."""
+    import pyarrow as pa
+
+    slots = [_slots(columns, name, pa.array([word])) for name, word in zip(names, words, strict=True)]
+    return np.concatenate(slots) if slots else np.empty(0, np.uint32)
+
+
+# Columns of a batch as numbers, moments, texts.
+
+
+def _column(batch: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    column = batch.column(name)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
+
+
+def _numbers(name: str, column: Any) -> Any:
+    """As an array of numbers, NaN where they are missing."""
+    import pyarrow as pa
+
+    if column.type in (pa.float64(), pa.int64()):  # as most are; to tell what the others are takes time
+        return column.to_numpy(zero_copy_only=False)
+    if kind_of(column.type) not in ("number", "boolean") and not pa.types.is_null(column.type):
+        raise DataError(f"the column {name!r} held numbers at the beginning, but holds {column.type} here.")
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.string()).cast(pa.float64())  # by way of text it is rounded correctly
+    elif pa.types.is_null(column.type):
+        column = column.cast(pa.float64())
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _moments(name: str, kind: str, column: Any) -> tuple[Any, Any, tuple[int, Any]]:
+    """Which are missing (or None), the days since 1970, and of the day how many units it has and which is meant."""
+    import pyarrow as pa
+
+    if kind_of(column.type) != kind and not pa.types.is_null(column.type):
+        raise DataError(f"the column {name!r} held a {kind} at the beginning, but holds {column.type} here.")
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.date32())
+    if pa.types.is_date32(column.type):
+        unit, column = 1, column.cast(pa.int32())
+    elif pa.types.is_date64(column.type):
+        unit, column = SECOND["ms"] * 86_400, column.cast(pa.int64())
+    else:
+        unit = SECOND[column.type.unit] * 86_400
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    missing = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    value = column.fill_null(0).to_numpy().astype(np.int64)
+    days = value // unit
+    part, scale = value - days * unit, max(1, 24 // unit)  # a date has days for units: give it hours
+    return missing, days, (unit * scale, part * scale)
+
+
+def _texts(name: str, column: Any) -> Any:
+    """As text or as a dictionary of texts; numbers as Arrow writes them, 1.0 as 1."""
+    import pyarrow as pa
+
+    if not kind_of(column.type):
+        raise DataError(f"the column {name!r} held words at the beginning, but holds {column.type} here.")
+    if pa.types.is_dictionary(column.type):
+        if column.dictionary.null_count:
+            return _texts(name, column.dictionary_decode())
+        if pa.types.is_string_view(column.dictionary.type):
+            return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_string()))
+        if kind_of(column.dictionary.type) == "category":
+            return column
+        return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
+    if pa.types.is_string_view(column.type):  # for which Arrow has hardly any functions
+        return column.cast(pa.large_string())
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string()).cast(pa.float64())
+    return column if kind_of(column.type) == "category" else _without_nan(column).cast(pa.string())
+
+
+def _without_nan(column: Any) -> Any:
+    """A NaN is a missing value for a category too."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+
+
+class _NoText(str):
+    """Text of a column that is not UTF-8, with escapes in it: Arrow does not look when it reads a file."""
+
+    __slots__ = ()
+
+
+def _words(texts: Any) -> list[Any]:
+    """An Arrow array of text as a list; None where they are missing."""
+    import pyarrow as pa
+
+    try:
+        return texts.to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError:
+        large = pa.types.is_large_string(texts.type)
+        return list(map(_word, texts.cast(pa.large_binary() if large else pa.binary()).to_pylist()))
+
+
+def _word(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return _NoText((data or b"").decode("utf-8", "backslashreplace"))
+
+
+def _plain(texts: Any) -> Any:
+    """As an array of strings, an empty one for each that is missing: as if nulls had no bytes of their own."""
+    import pyarrow as pa
+
+    if pa.types.is_null(texts.type):
+        texts = texts.cast(pa.string())
+    return texts.fill_null("") if texts.null_count else texts
+
+
+def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+    name = str(columns.target)
+    if columns.label == "category":
+        texts = _texts(name, column)
+        encoded = texts if hasattr(texts, "dictionary") else _plain(texts).dictionary_encode()
+        found = _words(encoded.dictionary)
+        words = np.array([*found, ""])
+        codes = encoded.indices.fill_null(len(words) - 1).to_numpy()
+        y = words[codes]
+        missing = y == ""
+        if any(isinstance(word, _NoText) for word in found):
+            no_text = np.array([*(isinstance(word, _NoText) for word in found), False])
+            _refuse(no_text[codes], name, lambda i: f"{shortened(str(y[i]))} is not text in UTF-8", good, why)
+    else:
+        y = _numbers(name, column) + 0.0  # no −0
+        missing = np.isnan(y)
+        _refuse(np.isinf(y), name, lambda i: "the label is an infinity", good, why)
+        if columns.label == "boolean" and (needed or not missing.any()):
+            y = y != 0.0
+    if needed:
+        _refuse(missing, name, lambda i: "no label", good, why)
+    return y
+
+
+def _weights(name: str, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+    weights = np.array(_numbers(name, column), dtype=np.float64)
+    _refuse(np.isnan(weights), name, lambda i: "no weight", good, why)
+    outside = np.isinf(weights) | (weights < 0.0)
+    _refuse(outside, name, lambda i: f"the weight {weights[i]:g} is not a finite number ≥ 0", good, why)
+    return weights
+
+
+def _refuse(rows: Any, name: str, reason: Any, good: Any, why: dict[int, tuple[str, str]]) -> None:
+    for i in np.flatnonzero(rows).tolist():
+        good[i] = False
+        why.setdefault(i, (name, reason(i)))

@@ -1,0 +1,1 @@
+"""Formats of text, one example a line, parsed by compiled parsers: svmlight and Vowpal Wabbit."""
