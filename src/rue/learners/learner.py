@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -14,6 +14,7 @@ from numpy import ndarray
 from rue.compiled.bridge import Strided, twin
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
+from rue.learners.algorithm import Algorithm
 from rue.learners.one_example import Names, complaint, dense_row, number, one_row, sparse_row
 from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, of_coordinates, owned, state_of
 from rue.learners.turns import Turn, busy, wait_until_idle
@@ -22,30 +23,10 @@ from rue.memory import gibibytes, memory_limit
 from rue.streams import Block, blocks
 from rue.streams.numbering import Numbering, in_use, spread
 
-__all__ = ["Algorithm", "Learner"]
+__all__ = ["Learner"]
 
 _FLOAT64 = np.dtype(np.float64)
 _REFUSED = loop.REFUSED
-
-
-class Algorithm(Protocol):
-    """What makes one learner differ from another: a frozen description that can start in any number of coordinates."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def loss(self) -> Any: ...
-    @property
-    def domain(self) -> Any: ...
-    @property
-    def averaging(self) -> bool: ...
-    @property
-    def wide(self) -> int | None: ...
-    @property
-    def bytes_per_coordinate(self) -> int: ...
-    def describe(self) -> str: ...
-    def explain(self, size: int) -> str: ...
-    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[Any, Any]: ...
 
 
 class Learner:

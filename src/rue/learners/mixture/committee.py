@@ -23,6 +23,7 @@ from rue.compiled.arithmetic import exp
 from rue.compiled.bridge import parameter, values
 from rue.domains import Domain
 from rue.errors import SettingsError
+from rue.learners.algorithm import Algorithm
 from rue.learners.learner import Learner
 from rue.learners.mixture.mixing import (
     COST,
@@ -40,7 +41,7 @@ from rue.learners.mixture.mixing import (
 from rue.learners.mixture.trees import Branch, BranchRule, Leaf, LeafRule, tree
 from rue.learners.points import RESIDUAL, T
 from rue.norms import LARGEST_TERM
-from rue.registry import make, registered
+from rue.registry import make, register, registered
 
 __all__ = ["MOST", "Committee", "Joint", "Seat", "Seats", "committee", "roster"]
 
@@ -160,6 +161,7 @@ class CommitteeRule:
         return p, True
 
 
+@register("part", "joint")
 @parameter
 class Joint(Domain):
     """Where a mixture of members from different sets lies: ℝ^d to the certificate, as wide as the sets allow."""
@@ -182,8 +184,9 @@ class Joint(Domain):
         return sum(domain.start(d) for domain in self.sets) / len(self.sets)
 
 
+@register("algorithm", "committee")
 @parameter
-class Committee:
+class Committee(Algorithm):
     """The algorithm behind `Mixture(members=…)`: refuses what cannot be mixed, makes the rules and the points."""
 
     name: Any
@@ -205,8 +208,6 @@ class Committee:
             raise SettingsError(
                 f"Mixture: its members' domains have {' and '.join(map(str, sorted(fixed)))} coordinates."
             )
-
-    averaging = False
 
     @property
     def loss(self) -> Any:

@@ -23,6 +23,7 @@ from rue.compiled.intrinsics import LANES
 from rue.compiled.lanes import choose, higher, lanes
 from rue.domains import Reals
 from rue.errors import SettingsError
+from rue.learners.algorithm import Algorithm
 from rue.learners.points import MEMORY
 from rue.streams import numbering
 
@@ -76,12 +77,11 @@ def open_memory(places: int, chances: bool) -> Any:
     return memory
 
 
-class Pooling:
+class Pooling(Algorithm):
     """What the algorithms share that run as many rates of each of their kinds side by side."""
 
     name: Any
     rates: int
-    averaging = False
 
     @property
     def domain(self) -> Any:

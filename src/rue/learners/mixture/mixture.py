@@ -49,7 +49,7 @@ from rue.learners.mixture.pool import (
     PoolPoint,
 )
 from rue.learners.points import T
-from rue.losses import Regularised
+from rue.losses.wrappers import unregularised
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register
 
@@ -258,6 +258,7 @@ class MeanRule(_Rule):
             step[i] = (q - self.loss.prox(q, y, step[i])) / m[UNIT]
 
 
+@register("algorithm", "pooled")
 @parameter
 class Pooled(Pooling):
     """The algorithm behind `Mixture`: refuses nonsense, makes the rule and the pool."""
@@ -269,7 +270,7 @@ class Pooled(Pooling):
     intercept: bool
 
     def __post_init__(self) -> None:
-        if isinstance(self.loss, Regularised):
+        if unregularised(self.loss)[1]:
             raise SettingsError("Mixture: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
         require_loss(self.loss, "Mixture")
         self.require_rates()

@@ -31,6 +31,7 @@ from rue.learners.softmax.softmax import (
     ClassPool,
 )
 from rue.losses import Loss
+from rue.registry import register
 from rue.streams.labels import MOST_CLASSES
 
 __all__ = ["LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
@@ -54,6 +55,7 @@ def bytes_of(rates: int) -> int:
     return _SUMS + 4 * WIDE * rates
 
 
+@register("part", "log-loss")
 @parameter
 class LogLoss(Loss):
     """−ln of the probability given to the class that came: the score is that probability.
@@ -233,6 +235,7 @@ def predict_classes(point: Any, rows: Any, out: Any, begin: Any) -> Any:
     return out.shape[0], loop.OK
 
 
+@register("algorithm", "softmax")
 @parameter
 class Softmax(Pooling):
     """The algorithm behind `SoftmaxMixture`."""
