@@ -15,7 +15,7 @@ from rue.compiled.bridge import Strided, twin
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
 from rue.learners.algorithm import Algorithm
-from rue.learners.one_example import Names, complaint, dense_row, number, one_row, sparse_row
+from rue.learners.one_example import Names, complaint, dense_row, is_number, number, one_row, sparse_row
 from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, of_coordinates, owned, state_of
 from rue.learners.turns import Turn, busy, wait_until_idle
 from rue.ledger import Ledger, Silent
@@ -214,6 +214,8 @@ class Learner:
             else:
                 status = self._update_any(x, y, weight)
         except TypeError as error:
+            if is_number(y) and is_number(weight):  # then it is a mistake in the algorithm or the loss
+                raise
             raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
         finally:
             self._busy = False
