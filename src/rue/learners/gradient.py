@@ -27,7 +27,7 @@ from rue.registry import make, register
 from rue.steps import Adaptive, Fixed, Seen, Step, Strong, require_step
 from rue.streams import numbering
 
-__all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "require_loss"]
+__all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "point_on", "require_loss"]
 
 HUGE = 1e100
 """Beyond this a prediction, a slope or a weight makes us look whether the loss itself is still finite."""
@@ -168,21 +168,29 @@ class Gradient(Algorithm):
     def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[GradientRule, Any]:
         self.domain.require(size)
         rule = GradientRule(self.loss, self.domain, self.step_in(size), self.average, self.lambda_, self.by_time)
-        memory = np.zeros(MEMORY)
-        memory[SCALE] = 1.0
         size = size if room is None else room
-        room = max(size, 1) if self.domain.grows else size  # an empty array means that no average is kept
-        r = np.zeros(room if self.averaging else 0)
-        ball, shrinks = self.domain.as_ball(size), self.lambda_ > 0.0
-        centre = np.empty(0) if ball is None or self.domain.grows else ball[0]
-        radius = math.inf if ball is None else ball[1]
-        extreme = ball is not None and not RADII[0] <= radius <= RADII[1]  # ‖w‖² would not be a number
-        if (ball is not None or self.domain.whole_space) and not (shrinks and centre.any()) and not extreme:
-            return rule, Scaled(np.zeros(room), r, np.array(centre), memory, radius)
-        w = (first or self.domain.start)(room)
-        if self.domain.kind == "coordinate" and not shrinks:
-            return rule, Coordinate(w, r, memory)
-        return rule, Dense(w, r, memory, np.zeros((self.domain.scratch_rows, size)))
+        return rule, point_on(self.domain, size, first, averaging=self.averaging, shrinks=self.lambda_ > 0.0)
+
+
+def point_on(domain: Domain, size: int, first: Any = None, *, averaging: bool = False, shrinks: bool = False) -> Any:
+    """w_1 in `size` coordinates, kept so that `move`, along a row and back onto the domain, costs as little as it can.
+
+    `averaging` if the points played are to be averaged, `shrinks` if the point is multiplied in the rounds.
+    """
+    memory = np.zeros(MEMORY)
+    memory[SCALE] = 1.0
+    room = max(size, 1) if domain.grows else size  # an empty array means that no average is kept
+    r = np.zeros(room if averaging else 0)
+    ball = domain.as_ball(size)
+    centre = np.empty(0) if ball is None or domain.grows else ball[0]
+    radius = math.inf if ball is None else ball[1]
+    extreme = ball is not None and not RADII[0] <= radius <= RADII[1]  # ‖w‖² would not be a number
+    if (ball is not None or domain.whole_space) and not (shrinks and centre.any()) and not extreme:
+        return Scaled(np.zeros(room), r, np.array(centre), memory, radius)
+    w = (first or domain.start)(room)
+    if domain.kind == "coordinate" and not shrinks:
+        return Coordinate(w, r, memory)
+    return Dense(w, r, memory, np.zeros((domain.scratch_rows, size)))
 
 
 def require_loss(loss: Any, name: str) -> None:
