@@ -44,6 +44,11 @@ class Algorithm(Declared):
         return False
 
     @property
+    def mixes(self) -> bool:
+        """Whether it mixes the predictions of members; then `member_names` and `bytes_per_feature` say more of them."""
+        return False
+
+    @property
     def rescales(self) -> bool:
         """Whether it looks at the features of a round before it plays, to measure them by the largest so far."""
         return False
@@ -73,6 +78,14 @@ class Algorithm(Declared):
     def without_intercept(self) -> Algorithm:
         """The same for a learner that has no intercept."""
         return self
+
+    def member_names(self) -> list[str]:
+        """What each of its members is called."""
+        return []
+
+    def bytes_per_feature(self, point: Any) -> int:
+        """The memory that a feature takes in all of its members together."""
+        return self.bytes_per_coordinate
 
     def describe(self) -> str:
         """The settings as one would type them."""

@@ -39,7 +39,7 @@ from rue.learners.mixture.mixing import (
     open_memory,
 )
 from rue.learners.mixture.trees import Branch, BranchRule, Leaf, LeafRule, tree
-from rue.learners.points import RESIDUAL, T
+from rue.learners.points import RESIDUAL, T, state_of
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register, registered
 
@@ -193,6 +193,8 @@ class Committee(Algorithm):
     members: Any
     """The members' algorithms."""
 
+    mixes = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
         if not 2 <= len(self.members) <= MOST:
@@ -218,6 +220,14 @@ class Committee(Algorithm):
         """The members' own if it is the same; the mean of their points lies in it too."""
         sets = tuple(member.domain for member in self.members)
         return sets[0] if all(domain == sets[0] for domain in sets) else Joint(sets)
+
+    def member_names(self) -> list[str]:
+        same = f"loss={self.loss!r}, "  # which all of them share
+        return [f"{member.name}({member.describe().replace(same, '', 1)})" for member in self.members]
+
+    def bytes_per_feature(self, point: Any) -> int:
+        arrays = [array for member in point.points() for array in state_of(member, point.size()).values()]
+        return sum(array.nbytes // len(array) for array in arrays if len(array) == point.size())
 
     def describe(self) -> str:
         return f"members=[{', '.join(f'{member.name}({member.describe()})' for member in self.members)}]"

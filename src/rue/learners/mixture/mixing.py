@@ -13,7 +13,7 @@ K/η + Σ gaps.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -82,6 +82,21 @@ class Pooling(Algorithm):
 
     name: Any
     rates: int
+
+    kind_names: ClassVar[tuple[str, ...]]
+    """What its kinds are called."""
+    mixes = True
+
+    def member_names(self) -> list[str]:
+        return [kind for kind in self.kind_names for _ in range(self.rates)]
+
+    def bytes_per_feature(self, point: Any) -> int:
+        return self.budget
+
+    @property
+    def budget(self) -> int:
+        """The bytes a feature takes."""
+        raise NotImplementedError
 
     @property
     def domain(self) -> Any:

@@ -53,12 +53,21 @@ from rue.losses.wrappers import unregularised
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register
 
-__all__ = ["Mixture", "Pooled"]
+__all__ = ["KIND_NAMES", "Mixture", "Pooled"]
 
 GRID, MATRIX_GRID = (2.0**-8, 2.0**6), (2.0**-5, 2.0**2)
 """The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5."""
 RATES = COST + 1
 """The row of `members` that holds the rates."""
+KIND_NAMES = (
+    "adaptive, by root mean square",
+    "adaptive, by first value",
+    "adaptive, forgetting",
+    "second order, diagonal",
+    "second order, full",
+    "second order, full, forgetting",
+)
+"""What kinds 0 to 5 of `rue.learners.mixture.pool` are called."""
 _FIXED = 8 * STATS + 8
 """The bytes a feature takes beside its weights."""
 
@@ -269,6 +278,8 @@ class Pooled(Pooling):
     """How many members each kind has."""
     intercept: bool
 
+    kind_names = KIND_NAMES
+
     def __post_init__(self) -> None:
         if unregularised(self.loss)[1]:
             raise SettingsError("Mixture: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
@@ -277,7 +288,6 @@ class Pooled(Pooling):
 
     @property
     def budget(self) -> int:
-        """The bytes a feature takes."""
         return _FIXED + _per_rate(self.loss) * self.rates
 
     def describe(self) -> str:
