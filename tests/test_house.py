@@ -62,6 +62,16 @@ def test_every_public_name_is_in_the_docs_and_they_are_up_to_date():
         assert re.search(rf"`{name}\b", text), name
 
 
+def test_the_reference_links_what_it_cites():
+    import make_reference
+
+    text = "".join(text for _, text in make_reference.pages())
+    bare = re.sub(r"```.*?```|`[^`]*`|\[[^\]]*\]\(\.\./theory\.md#?[^)]*\)", "", text, flags=re.S)
+    assert not [name for name in rue.theorems().ids if re.search(rf"(?<![\w\\]){name}(?!\w)", bare)]
+    assert "docs/theory.md" not in bare
+    assert "[B3](../theory.md#4-upper-bounds" in text
+
+
 def test_the_table_of_theorems_is_up_to_date():
     import make_pages
 
