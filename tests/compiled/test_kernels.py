@@ -205,7 +205,11 @@ def small(site, tmp_path_factory):
 @compiling
 def test_edited_loss_is_compiled_anew_in_a_folder_of_its_own(twins, warm, tmp_path):
     path = copied_package(tmp_path / "site")
-    edit(path / "rue" / "losses.py", "return -y if y * p <= 1.0 else 0.0", "return -2.0 * y if y * p <= 1.0 else 0.0")
+    edit(
+        path / "rue" / "losses/margin.py",
+        "return -y if y * p <= 1.0 else 0.0",
+        "return -2.0 * y if y * p <= 1.0 else 0.0",
+    )
     before = files(warm)
     told = call(HINGE, warm, path)
     assert told["file"] == str(path / "rue" / "__init__.py")
