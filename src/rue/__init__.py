@@ -3,7 +3,7 @@
 import rue._startup as _interrupts  # noqa: F401  # first, for Ctrl-C during the imports below
 from rue import checks
 from rue.audit import Audit, audit
-from rue.compiled.bridge import Vector, parameter
+from rue.compiled import Vector, parameter
 from rue.domains import (
     Ball,
     Box,

@@ -13,7 +13,7 @@ from scipy import sparse
 import references
 import rue
 from conftest import many
-from rue.compiled.bridge import Kernel
+from rue.compiled import Kernel
 from rue.regret.bounds.facts import reach
 from rue.regret.bounds.perceptron import perceptron_bound, separable_bound
 from rue.regret.bounds.statement import Assumption, Bound

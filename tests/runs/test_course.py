@@ -184,7 +184,7 @@ def test_the_course_of_another_learner_is_not_saved(tmp_path):
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m"
     with pytest.MonkeyPatch.context() as patch:
-        from rue.compiled.bridge import Kernel
+        from rue.compiled import Kernel
 
         patch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
         save(rue.learn(*stream(40)), path)

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import parameter, require_parameter, values
-from rue.compiled.intrinsics import aligned_zeros
+from rue.compiled import parameter, require_parameter, values
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.learners.average import Average, BySteps, NoAverage
@@ -18,6 +17,7 @@ from rue.learners.points import MEMORY, TOTAL, T, padded
 from rue.ledger import overflows
 from rue.losses import Regularised
 from rue.losses.convexity import require_set
+from rue.memory import aligned_zeros
 from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
 from rue.streams import numbering

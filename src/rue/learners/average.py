@@ -6,7 +6,7 @@ weights multiply α_t.
 
 from __future__ import annotations
 
-from rue.compiled.bridge import parameter
+from rue.compiled import parameter
 from rue.registry import register
 
 __all__ = ["Average", "BySteps", "ByTime", "NoAverage", "Uniform"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import foreign, inline, parameter, require_parameter
+from rue.compiled import foreign, inline, parameter, require_parameter
 from rue.domains import Ball, Domain, Reals
 from rue.errors import SettingsError
 from rue.learners.average import Average, NoAverage

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import parameter, values
+from rue.compiled import parameter, values
 from rue.domains import Domain
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy import ndarray
 
-from rue.compiled.bridge import Strided, twin
+from rue.compiled import Strided, twin
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
 from rue.learners.one_example import Names, complaint, dense_row, number, one_row, sparse_row

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rue import losses, steps
-from rue.compiled.bridge import plain
+from rue.compiled import is_parameter
 from rue.domains import Intersection, intersection, sets, simplex
 from rue.errors import DataError, SettingsError
 from rue.learners import adaptive, average, gradient, leader
@@ -43,7 +43,7 @@ def to_json(setting: Any) -> Any:
     """A parameter, with the parameters inside it, as plain JSON."""
     if type(setting) is Intersection:
         return {"Intersection": [to_json(member) for member in setting.members]}
-    if plain(setting):
+    if is_parameter(setting):
         name = type(setting).__name__
         if isinstance(setting, Intersection):
             raise SettingsError(f"your class {name} cannot be saved: derive it from rue.Domain, not rue.Intersection.")
@@ -110,7 +110,7 @@ def _classes(setting: Any) -> set[type]:
         setting = setting.members
     if isinstance(setting, tuple | list):
         return set().union(*map(_classes, setting))
-    if not plain(setting):
+    if not is_parameter(setting):
         return set()
     inside = (_classes(getattr(setting, field.name)) for field in dataclasses.fields(setting))
     return {type(setting)}.union(*inside)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rue.audit import Audit
-from rue.compiled.bridge import kernel
+from rue.compiled import kernel
 from rue.errors import RueError
 from rue.games import Game
 from rue.learners import Learner

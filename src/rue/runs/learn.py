@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from rue import ledger as accounts
-from rue.compiled.bridge import kernel
+from rue.compiled import kernel
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner

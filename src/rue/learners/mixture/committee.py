@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue.compiled import parameter, values
 from rue.compiled.arithmetic import exp
-from rue.compiled.bridge import parameter, values
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.learners.learner import Learner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
+from rue.compiled import noinline
 from rue.learners.mixture.mixing import LOWEST, MIXING_MEMORY, PREDICTION, STEP
 
 __all__ = [
@@ -104,6 +105,7 @@ def place(self: Any, j: Any, v: Any) -> None:
     self.room[ROW, self.slots[j] - 1] = v
 
 
+@noinline
 def multiply(self: Any, which: Any) -> None:
     """Inverse · row, and ⟨f, x⟩ = ⟨row, inverse · row⟩/forgetting."""
     used, row, product, r = int(self.memory[USED]), self.room[ROW], self.room[PRODUCT + which], len(self.rates)
@@ -127,6 +129,7 @@ def multiply(self: Any, which: Any) -> None:
     self.work[ALONG, self.seats[DIAGONAL + which]] = along / BY_ROUND[which]
 
 
+@noinline
 def turn(self: Any, which: Any) -> None:
     """The members step along inverse · row, and the inverse takes the row in."""
     used, f, r = int(self.memory[USED]), self.room[PRODUCT + which], len(self.rates)

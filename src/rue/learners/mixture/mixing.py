@@ -17,10 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rue.compiled.arithmetic import exp, log
-from rue.compiled.bridge import values
+from rue.compiled import lanes, noinline, values
+from rue.compiled.arithmetic import choose, exp, higher, log
 from rue.compiled.intrinsics import LANES
-from rue.compiled.lanes import choose, higher, lanes
 from rue.domains import Reals
 from rue.errors import SettingsError
 from rue.learners.points import MEMORY
@@ -111,6 +110,7 @@ def running(self: Any) -> Any:
     return self.begin(kinds)
 
 
+@noinline
 def retire(self: Any, kind: Any) -> Any:
     """A kind stops running: it changes places with the last that does, whose place is returned, and has no weight."""
     members, kinds, last, each = self.members, self.kinds, self.running() // self.begin(1) - 1, self.begin(1)
@@ -178,6 +178,7 @@ def chances_of(p: Any) -> Any:
     return choose(p, 0.0, less, more), choose(p, 0.0, more, less)
 
 
+@noinline
 def settle(self: Any, work: Any) -> None:
     """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
     losses, shares, kinds, eta = self.members[LOSSES], self.members[SHARES], self.kinds, self.memory[ETA]
@@ -203,6 +204,7 @@ def settle(self: Any, work: Any) -> None:
         kinds[kind] /= total
 
 
+@noinline
 def mix_loss(self: Any, scratch: Any) -> Any:
     """−(1/η) ln Σ v e^{−η·cost}, by how much −(1/η) ln Σ e^{−η·loss} grows; the least loss, if η is infinite.
 

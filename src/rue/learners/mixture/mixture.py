@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.arithmetic import exp_roughly, log
-from rue.compiled.bridge import parameter
-from rue.compiled.intrinsics import LANES, aligned_zeros
-from rue.compiled.lanes import bits, from_bits, higher, lanes, lower
+from rue.compiled import lanes, noinline, parameter
+from rue.compiled.arithmetic import bits, exp_roughly, from_bits, higher, log, lower
+from rue.compiled.intrinsics import LANES
 from rue.errors import SettingsError
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
@@ -50,6 +49,7 @@ from rue.learners.mixture.pool import (
 )
 from rue.learners.points import T
 from rue.losses import Regularised
+from rue.memory import aligned_zeros
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register
 
@@ -93,6 +93,7 @@ class _Rule:
         """The slope and the curvature at each kind's mixed prediction."""
         raise NotImplementedError
 
+    @noinline
     def choose_steps(self, point: Any, members: Any, y: Any) -> None:
         """How far each member's prediction is to move, into `scratch`, where by now rate·⟨f, x⟩ stands."""
         raise NotImplementedError

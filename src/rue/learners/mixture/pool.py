@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
-from rue.compiled.intrinsics import fetch, gather_rows, move_rows
-from rue.compiled.transposing import EIGHT, as_columns, as_rows
+from rue.compiled import noinline, values
+from rue.compiled.intrinsics import EIGHT, as_columns, as_rows, fetch, gather_rows, move_rows
 from rue.learners.mixture.columns import (
     NEAR,
     by_first_of,
@@ -311,6 +310,7 @@ class PoolPoint(NamedTuple):
         gone = seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0
         return gone != (m[USED] < 0.0) or (m[T] >= PATIENCE and int(m[T]) % LOOK == 0)
 
+    @noinline
     def retire_some(self) -> None:
         """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rue.compiled.intrinsics import aligned_zeros
+from rue.compiled import noinline
+from rue.memory import aligned_zeros
 
 __all__ = ["with_lines"]
 
@@ -24,6 +25,7 @@ def with_lines(cls: type[P]) -> type[P]:
     return cls
 
 
+@noinline
 def claim(self: Any, row: Any, begin: Any, end: Any) -> None:
     """Give lines to those of a row's features that are noted and have none."""
     lines, spots, many = self.lines, self.spots, 0

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from rue.compiled import kernel, noinline, parameter
 from rue.compiled.arithmetic import log
-from rue.compiled.bridge import kernel, parameter
 from rue.errors import SettingsError
 from rue.learners import loop
 from rue.learners.mixture.mixing import COST, SCRATCH, SHARES, STEP, Pooling, open_memory
@@ -143,6 +143,7 @@ class SoftmaxRule:
                 h += chance * (1.0 - chance)
             point.scratch[2, which] = weight * h / point.memory[SEEN]
 
+    @noinline
     def choose_steps(self, point: Any, y: Any, weight: Any) -> None:
         """How far each member's scores are to move, for each class, into `scores`.
 

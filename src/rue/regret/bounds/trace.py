@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, values
+from rue.compiled import kernel, noinline, values
 from rue.errors import BadExample, DataError
 from rue.learners import Learner
 from rue.learners.adaptive import SUM, Diagonal
@@ -65,6 +65,7 @@ class _Recorder(NamedTuple):
     def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
         pass
 
+    @noinline
     def close(self, loss: Any, rows: Any, end: Any) -> None:
         pass
 

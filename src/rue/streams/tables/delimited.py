@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import parser
+from rue.compiled import parser
 from rue.errors import DataError
 from rue.streams.files.cutting import MAX_LINE, LongLine, too_long
 from rue.streams.files.files import require_unpacked

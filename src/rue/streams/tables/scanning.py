@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import parser
+from rue.compiled import parser
 from rue.errors import DataError
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.files.cutting import MIB, LineCutter, LongLine, Recent, too_long
