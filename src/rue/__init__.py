@@ -77,6 +77,7 @@ from rue.proofs import Proof, Theorem, theorems
 from rue.race.entries import Entry, Race
 from rue.race.race import race
 from rue.registry import make, names
+from rue.registry import publish as _publish
 from rue.regret import (
     Assumption,
     Bound,
@@ -238,3 +239,5 @@ __all__ = [
     "trace",
     "weights_of",
 ]
+
+_publish(globals(), __all__)

@@ -10,7 +10,9 @@ from scipy import sparse
 import rue
 from commands import read, run, stream, write_svm
 from rue.learners.mixture.mixing import ETA
-from rue.learners.mixture.standing import KIND_NAMES, SOFTMAX_NAMES, Course, next_mark, standing
+from rue.learners.mixture.mixture import KIND_NAMES
+from rue.learners.mixture.standing import Course, next_mark, standing
+from rue.learners.softmax.multiclass import SOFTMAX_NAMES
 from rue.regret.certificates.evidence import open_evidence
 from rue.regret.certificates.witnesses import FEW, MIDDLE, RATES
 from rue.reports.report import page, report

@@ -11,7 +11,7 @@ import numpy as np
 from rue.compiled import kernel, noinline, parameter
 from rue.domains.base import Domain
 from rue.errors import SettingsError
-from rue.registry import make
+from rue.registry import make, register
 
 __all__ = ["Intersection"]
 
@@ -73,6 +73,7 @@ class _List:
         return max(math.sqrt(square), self.tail.farthest(w, scratch))
 
 
+@register("part", "intersection")
 @parameter
 class Intersection(Domain):
     """The points that lie in every one of several sets; `Intersection(Ball(1), Orthant())`.
@@ -123,6 +124,10 @@ class Intersection(Domain):
 
     @property
     def parts(self) -> Sequence[Domain]:
+        return self.members
+
+    def built_from(self) -> Sequence[Domain]:
+        """The arguments that build it again, in their order; other parameters are built from their fields by name."""
         return self.members
 
     @property

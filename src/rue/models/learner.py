@@ -12,7 +12,6 @@ from rue.learners import ClassLearner, Learner
 from rue.learners.adaptive import LARGEST as TABLE_LARGEST
 from rue.learners.adaptive import SUM, Diagonal, W
 from rue.learners.gradient import Gradient
-from rue.learners.leader import Leader
 from rue.learners.mixture.committee import Committee, Seats
 from rue.learners.mixture.matrices import DIAGONAL, NARROW, USED
 from rue.learners.mixture.mixing import ETA, GAPS, HEAVIEST, SHARES
@@ -25,11 +24,10 @@ from rue.learners.softmax.multiclass import Softmax
 from rue.learners.softmax.softmax import ClassPool
 from rue.models.arrays import Places, Reader, count, put, put_text, require_memory, typed
 from rue.models.settings import from_json, rebuilt
+from rue.registry import own_classes
 from rue.streams.labels import MOST_CLASSES
 
 __all__ = ["learner_read", "learner_written"]
-
-_ALGORITHMS = (Gradient, Diagonal, Leader, Pooled, Committee, Softmax)
 
 
 def learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -37,7 +35,7 @@ def learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     state = learner.__getstate__()
     algorithm, point = state["algorithm"], state["_point"]
     for part in _algorithms(algorithm):
-        if type(part) not in _ALGORITHMS:
+        if type(part) not in own_classes("algorithm").values():
             raise SettingsError(f"{type(part).__name__} is an algorithm of your own: only rue's can be saved.")
     written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
     if point is None:
@@ -59,7 +57,7 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
     """The learner that was written, in a file of a format; DataError for anything else."""
     algorithm, intercept = from_json(head["algorithm"], known), typed(head["intercept"], bool)
     for part in _algorithms(algorithm):
-        if type(part) not in _ALGORITHMS:
+        if type(part) not in own_classes("algorithm").values():
             raise DataError("it names no algorithm of rue's")
         typed(part.name, str)
     names, d, rule, point, numbering = Names(), 0, None, None, None

@@ -12,7 +12,7 @@ import numpy as np
 from rue import ledger as accounts
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import Learner, Mixture, SoftmaxMixture
-from rue.learners.mixture.standing import MIXTURES, Course, next_mark
+from rue.learners.mixture.standing import Course, next_mark
 from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.baselines import Baselines
@@ -139,7 +139,7 @@ class Pass:
         self.begin(said)
         assert self.labels is not None
         self.labels = self.labels.extended(said)
-        if not isinstance(self.learner.algorithm, MIXTURES):
+        if not self.learner.algorithm.mixes:
             return self._learn(block)
         begin, outs = 0, []
         while begin < max(1, len(block)) and self.stopped is None:

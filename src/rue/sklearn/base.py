@@ -15,9 +15,8 @@ from rue import ledger as accounts
 from rue.errors import BadExample, DataError, SettingsError
 from rue.learners import ClassLearner, Learner
 from rue.learners.points import owned
-from rue.losses import Regularised
+from rue.losses.wrappers import unregularised
 from rue.models.file import Model, history_entry
-from rue.registry import make
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.learn import certificate_of
@@ -187,10 +186,9 @@ class Regressor(RegressorMixin, Online):
 def gives_chances(model: Any) -> bool:
     """Whether its loss is logistic, so that scores are log-odds."""
     try:
-        loss = make("loss", model.loss)
+        return bool(unregularised(model.loss)[0].log_odds)
     except SettingsError:
         return False
-    return bool((loss.loss if isinstance(loss, Regularised) else loss).log_odds)
 
 
 class Classifier(ClassifierMixin, Online):

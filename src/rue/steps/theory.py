@@ -16,6 +16,7 @@ from rue.steps.schedules import Adaptive, Fixed, Sqrt, Strong
 __all__ = ["Derived", "Horizon", "Theory"]
 
 
+@register("part", "derived")
 @parameter
 class Derived(Step):
     """scale/(G√t), or scale/(G√T) when T > 0, where G = gradient·max(weight·‖x‖^power) over the rounds so far."""

@@ -23,6 +23,7 @@ from rue.compiled import parameter, values
 from rue.compiled.arithmetic import exp
 from rue.domains import Domain
 from rue.errors import SettingsError
+from rue.learners.algorithm import Algorithm
 from rue.learners.learner import Learner
 from rue.learners.mixture.mixing import (
     COST,
@@ -38,9 +39,9 @@ from rue.learners.mixture.mixing import (
     open_memory,
 )
 from rue.learners.mixture.trees import Branch, BranchRule, Leaf, LeafRule, tree
-from rue.learners.points import RESIDUAL, T
+from rue.learners.points import RESIDUAL, T, state_of
 from rue.norms import LARGEST_TERM
-from rue.registry import make, registered
+from rue.registry import make, register, registered
 
 __all__ = ["MOST", "Committee", "Joint", "Seat", "Seats", "committee", "roster"]
 
@@ -160,6 +161,7 @@ class CommitteeRule:
         return p, True
 
 
+@register("part", "joint")
 @parameter
 class Joint(Domain):
     """Where a mixture of members from different sets lies: ℝ^d to the certificate, as wide as the sets allow."""
@@ -182,13 +184,16 @@ class Joint(Domain):
         return sum(domain.start(d) for domain in self.sets) / len(self.sets)
 
 
+@register("algorithm", "committee")
 @parameter
-class Committee:
+class Committee(Algorithm):
     """The algorithm behind `Mixture(members=…)`: refuses what cannot be mixed, makes the rules and the points."""
 
     name: Any
     members: Any
     """The members' algorithms."""
+
+    mixes = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
@@ -206,8 +211,6 @@ class Committee:
                 f"Mixture: its members' domains have {' and '.join(map(str, sorted(fixed)))} coordinates."
             )
 
-    averaging = False
-
     @property
     def loss(self) -> Any:
         return self.members[0].loss
@@ -217,6 +220,14 @@ class Committee:
         """The members' own if it is the same; the mean of their points lies in it too."""
         sets = tuple(member.domain for member in self.members)
         return sets[0] if all(domain == sets[0] for domain in sets) else Joint(sets)
+
+    def member_names(self) -> list[str]:
+        same = f"loss={self.loss!r}, "  # which all of them share
+        return [f"{member.name}({member.describe().replace(same, '', 1)})" for member in self.members]
+
+    def bytes_per_feature(self, point: Any) -> int:
+        arrays = [array for member in point.points() for array in state_of(member, point.size()).values()]
+        return sum(array.nbytes // len(array) for array in arrays if len(array) == point.size())
 
     def describe(self) -> str:
         return f"members=[{', '.join(f'{member.name}({member.describe()})' for member in self.members)}]"

@@ -13,7 +13,7 @@ K/η + Σ gaps.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from rue.compiled.arithmetic import choose, exp, higher, log
 from rue.compiled.intrinsics import LANES
 from rue.domains import Reals
 from rue.errors import SettingsError
+from rue.learners.algorithm import Algorithm
 from rue.learners.points import MEMORY
 from rue.streams import numbering
 
@@ -75,12 +76,26 @@ def open_memory(places: int, chances: bool) -> Any:
     return memory
 
 
-class Pooling:
+class Pooling(Algorithm):
     """What the algorithms share that run as many rates of each of their kinds side by side."""
 
     name: Any
     rates: int
-    averaging = False
+
+    kind_names: ClassVar[tuple[str, ...]]
+    """What its kinds are called."""
+    mixes = True
+
+    def member_names(self) -> list[str]:
+        return [kind for kind in self.kind_names for _ in range(self.rates)]
+
+    def bytes_per_feature(self, point: Any) -> int:
+        return self.budget
+
+    @property
+    def budget(self) -> int:
+        """The bytes a feature takes."""
+        raise NotImplementedError
 
     @property
     def domain(self) -> Any:

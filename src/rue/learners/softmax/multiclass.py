@@ -18,6 +18,7 @@ from rue.compiled.arithmetic import log
 from rue.errors import SettingsError
 from rue.learners import loop
 from rue.learners.mixture.mixing import COST, SCRATCH, SHARES, STEP, Pooling, open_memory
+from rue.learners.mixture.mixture import KIND_NAMES
 from rue.learners.points import T
 from rue.learners.softmax.softmax import (
     CLASS_MEMORY,
@@ -31,12 +32,15 @@ from rue.learners.softmax.softmax import (
     ClassPool,
 )
 from rue.losses import Loss
+from rue.registry import register
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
+__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
 
 GRID = (2.0**-6, 2.0**2)
 """The ends of the grid of rates."""
+SOFTMAX_NAMES = (*KIND_NAMES[:3], "adaptive, centred", "second order, centred", "second order, centred, forgetting")
+"""What kinds 0 to 5 of `rue.learners.softmax.softmax` are called."""
 NOTES = 512
 """The features of a row for which notes are kept; the others are worked out again."""
 RATES = COST + 1
@@ -54,6 +58,7 @@ def bytes_of(rates: int) -> int:
     return _SUMS + 4 * WIDE * rates
 
 
+@register("part", "log-loss")
 @parameter
 class LogLoss(Loss):
     """−ln of the probability given to the class that came: the score is that probability.
@@ -234,6 +239,7 @@ def predict_classes(point: Any, rows: Any, out: Any, begin: Any) -> Any:
     return out.shape[0], loop.OK
 
 
+@register("algorithm", "softmax")
 @parameter
 class Softmax(Pooling):
     """The algorithm behind `SoftmaxMixture`."""
@@ -242,6 +248,8 @@ class Softmax(Pooling):
     loss: Any
     rates: int
     """How many members each kind has."""
+
+    kind_names = SOFTMAX_NAMES
 
     def __post_init__(self) -> None:
         if type(self.loss) is not LogLoss:
@@ -252,6 +260,9 @@ class Softmax(Pooling):
     def budget(self) -> int:
         """The bytes a feature takes for each class."""
         return bytes_of(self.rates)
+
+    def bytes_per_feature(self, point: Any) -> int:
+        return self.budget * int(point.classes())
 
     def describe(self) -> str:
         return f"budget={self.budget}"

@@ -11,9 +11,6 @@ import numpy as np
 from rue.compiled import kernel, noinline, values
 from rue.errors import BadExample, DataError
 from rue.learners import Learner
-from rue.learners.adaptive import SUM, Diagonal
-from rue.learners.gradient import Gradient
-from rue.learners.leader import Leader
 from rue.learners.points import GRADIENTS, LARGEST, MASS, T
 from rue.regret.bounds.perceptron import stacked
 from rue.steps import Seen
@@ -175,7 +172,7 @@ def trace(source: Learner | _Run, X: Any, y: Any = None, weights: Any = None) ->
     run = None if isinstance(source, Learner) else source
     learner = source.copy() if isinstance(source, Learner) else _fresh(source)
     labels = None if run is None else run.labels
-    squares = isinstance(learner.algorithm, Leader) and learner.loss.quadratic
+    squares = learner.algorithm.family == "leader" and learner.loss.quadratic
     keeps = squares or is_perceptron(learner.algorithm)
     start, before = np.empty(0), learner.t
     sums = np.zeros(0)
@@ -225,8 +222,9 @@ def _fresh(run: _Run) -> Learner:
 
 def _recorded(learner: Learner, block: Block, cursor: Any, seen: int, skippable: int) -> tuple[Any, Any, int]:
     """One block learnt: its rounds, its predictions, and how many unusable rows were passed over."""
-    point = learner._point if isinstance(learner.algorithm, Gradient) else _Elsewhere(learner._point.memory)
-    regularised = getattr(learner.algorithm, "lambda_", 0.0) > 0.0
+    descends = learner.algorithm.family == "descent"
+    point = learner._point if descends else _Elsewhere(learner._point.memory)
+    regularised = learner.algorithm.regulariser > 0.0
     table, out = np.empty((len(block), COLUMNS)), np.empty(len(block))
     recorder: Any = _Recorder(point, regularised, table, cursor)
     cursor[0] = begin = skipped = 0
@@ -241,18 +239,17 @@ def _recorded(learner: Learner, block: Block, cursor: Any, seen: int, skippable:
 
 
 def _assembled(learner: Learner, table: Any, start: Any, before: int, sums: Any, features: Any) -> Trace:
-    algorithm: Any = learner.algorithm
-    descends = isinstance(algorithm, Gradient)
-    lambda_ = algorithm.lambda_ if descends else 0.0
+    algorithm = learner.algorithm
+    descends = algorithm.family == "descent"
+    lambda_ = algorithm.regulariser if descends else 0.0
     weights = table[:, WEIGHT]
-    alphas = weights * table[:, TIME] if descends and algorithm.by_time else weights
-    step, etas = None, np.full(len(table), np.nan)
-    if descends:
-        step = algorithm.step.resolve(learner.loss, learner.domain, lambda_, learner.coordinates)[0]
+    alphas = algorithm.round_weights(weights, table[:, TIME]) if descends else weights
+    step, etas = algorithm.step_in(learner.coordinates) if descends else None, np.full(len(table), np.nan)
+    if step is not None:
         _etas(step, table, etas)
     p, slope, size = table[:, P], table[:, SLOPE], table[:, SIZE]
     gradients = slope * (slope * table[:, SQUARE]) + lambda_ * (2.0 * slope * p + lambda_ * size)
-    diagonal = isinstance(algorithm, Diagonal)
+    after = _sums(learner)
     return Trace(
         algorithm,
         step,
@@ -270,17 +267,18 @@ def _assembled(learner: Learner, table: Any, start: Any, before: int, sums: Any,
         etas,
         lambda_,
         size if lambda_ > 0.0 else None,
-        _sums(learner) - _padded(sums, learner.coordinates) if diagonal else None,
+        None if after is None else after - _padded(sums, learner.coordinates),
         learner.residual,
         features,
     )
 
 
 def _sums(learner: Learner) -> Any:
-    """Σg_j² as AdaGrad has it now."""
-    if not isinstance(learner.algorithm, Diagonal) or learner._point is None:
-        return np.zeros(learner.coordinates)
-    return learner._point.table[: learner.coordinates, SUM].copy()
+    """Σg_j² of each coordinate as the learner has it now; None if it keeps no such sums."""
+    if learner._point is None:
+        return np.zeros(learner.coordinates) if learner.algorithm.family == "diagonal" else None
+    sums = learner.algorithm.coordinate_squares(learner._point)
+    return None if sums is None else sums[: learner.coordinates]
 
 
 def _padded(array: Any, size: int) -> Any:
@@ -289,7 +287,7 @@ def _padded(array: Any, size: int) -> Any:
 
 def is_perceptron(algorithm: Any) -> bool:
     """Whether it is A1, under whatever name."""
-    return isinstance(algorithm, Gradient) and (
+    return algorithm.family == "descent" and bool(
         algorithm.loss.rosenblatt
         and algorithm.domain.whole_space
         and algorithm.step.rule == "fixed"

@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from rue.learners.adaptive import Diagonal
-from rue.learners.leader import Leader
 from rue.regret.bounds.facts import Facts, reach
 from rue.regret.bounds.perceptron import mistake_bound, separation_bound
 from rue.regret.bounds.statement import ROUNDING, Assumption, Bound, at_most
@@ -41,9 +39,9 @@ def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = 
 
 def regret_bounds(trace: Trace, *, regret: float | None = None, radius: float | None = None) -> list[Bound]:
     """`bounds` without those on mistakes, which take a search: cheap enough to ask for every prefix of a run."""
-    if isinstance(trace.algorithm, Diagonal):
+    if trace.algorithm.family == "diagonal":
         return [_diagonal(trace, regret)]
-    if isinstance(trace.algorithm, Leader):
+    if trace.algorithm.family == "leader":
         return _leader(trace)
     if trace.step is None:
         return []

@@ -12,7 +12,8 @@ import numpy as np
 from rue.domains import Ball, Domain
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
-from rue.losses import Loss, Regularised
+from rue.losses import Loss
+from rue.losses.wrappers import unregularised
 from rue.registry import make
 from rue.regret.certificates.certificate import require_domain
 from rue.regret.hindsight.descent import by_accelerated_gradients, by_subgradients
@@ -133,15 +134,14 @@ class _Settings:
     """The arguments that both functions share, checked."""
 
     def __init__(self, loss: Any, lambda_: Any, intercept: Any, tolerance: Any) -> None:
-        made = make("loss", loss)
+        made, own = unregularised(loss)
         try:
             self.lambda_, self.tolerance = float(lambda_), float(tolerance)
         except (TypeError, ValueError) as error:
             raise SettingsError("hindsight: lambda_ and tolerance must be numbers.") from error
-        if isinstance(made, Regularised):
-            if self.lambda_:
-                raise SettingsError(f"hindsight: {made!r} has a λ of its own: leave lambda_ out.")
-            made, self.lambda_ = make("loss", made.loss), made.lambda_
+        if own and self.lambda_:
+            raise SettingsError(f"hindsight: {make('loss', loss)!r} has a λ of its own: leave lambda_ out.")
+        self.lambda_ = self.lambda_ or own
         require_loss(made, "hindsight")
         if not 0.0 <= self.lambda_ < math.inf:
             raise SettingsError(f"hindsight: lambda_ must be ≥ 0 and finite, not {lambda_!r}.")
