@@ -9,7 +9,7 @@ from scipy import sparse
 
 import rue
 from commands import read, run, stream, write_svm
-from rue.learners.mixture.mixing import ETA
+from rue.learners.mixture.layout import ETA
 from rue.learners.mixture.standing import KIND_NAMES, SOFTMAX_NAMES, Course, next_mark, standing
 from rue.regret.certificates.evidence import open_evidence
 from rue.regret.certificates.witnesses import FEW, MIDDLE, RATES

@@ -157,7 +157,7 @@ class Gradient:
         self.domain.require(size)
         step, _ = self.step.resolve(self.loss, self.domain, self.lambda_, size)
         rule = GradientRule(self.loss, self.domain, step, self.average, self.lambda_, self.by_time)
-        memory = np.zeros(MEMORY)
+        memory = np.zeros(len(MEMORY))
         memory[SCALE] = 1.0
         size = size if room is None else room
         room = max(size, 1) if self.domain.grows else size  # an empty array means that no average is kept

@@ -11,8 +11,8 @@ import numpy as np
 
 from rue.learners.learner import Learner
 from rue.learners.mixture.committee import Committee
-from rue.learners.mixture.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, Chances
-from rue.learners.mixture.mixture import RATES, Pooled
+from rue.learners.mixture.layout import LOSSES, MIXED, RATES, SHARES
+from rue.learners.mixture.mixture import Pooled
 from rue.learners.mixture.pool import PoolPoint
 from rue.learners.points import state_of
 from rue.learners.softmax.multiclass import Softmax
@@ -126,9 +126,8 @@ def standing(learner: Learner) -> Standing | None:
     losses = pool.members[LOSSES, _order(pool)].tolist()
     columns = zip(kinds, rates, losses, _weights(pool).tolist(), running, strict=True)
     members, memory = tuple(Member(*column) for column in columns), pool.memory
-    log_price = isinstance(pool.experts(), Chances)
-    price = math.log(many) * memory[HEAVIEST] + memory[GAPS] if log_price else 2.0 * memory[GAPS]
-    return Standing(members, float(memory[MIXED]), float(price), _bytes(algorithm, pool))
+    experts = pool.experts()
+    return Standing(members, float(memory[MIXED]), experts.way.price(experts), _bytes(algorithm, pool))
 
 
 def _bytes(algorithm: Any, pool: Any) -> int:
