@@ -9,7 +9,7 @@ from scipy import sparse
 
 import rue
 from commands import read, run, stream, write_svm
-from rue.learners.mixture.mixing import ETA
+from rue.learners.mixture.layout import ETA
 from rue.learners.mixture.mixture import KIND_NAMES
 from rue.learners.mixture.standing import Course, next_mark, standing
 from rue.learners.softmax.multiclass import SOFTMAX_NAMES

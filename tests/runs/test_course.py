@@ -9,7 +9,7 @@ from scipy import sparse
 import rue
 from commands import stream
 from forging import array, forge, reason, refused_or_usable, setting
-from rue.learners.mixture.matrices import DIAGONAL
+from rue.learners.mixture.layout import DIAGONAL
 from rue.learners.mixture.pool import COLUMNS
 from rue.learners.mixture.standing import MOST_LOOKS, Course
 from rue.models.container import read_container

@@ -177,7 +177,7 @@ def point_on(domain: Domain, size: int, first: Any = None, *, averaging: bool = 
 
     `averaging` if the points played are to be averaged, `shrinks` if the point is multiplied in the rounds.
     """
-    memory = np.zeros(MEMORY)
+    memory = np.zeros(len(MEMORY))
     memory[SCALE] = 1.0
     room = max(size, 1) if domain.grows else size  # an empty array means that no average is kept
     r = np.zeros(room if averaging else 0)
