@@ -132,11 +132,6 @@ def _algorithms(algorithm: Any) -> list[Any]:
     return [algorithm, *(part for member in getattr(algorithm, "members", ()) for part in _algorithms(member))]
 
 
-def _own(algorithm: Any) -> bool:
-    """Whether a class is an algorithm of rue's."""
-    return hasattr(algorithm, "start") and type(algorithm).__module__.startswith("rue.")
-
-
 def _multiclass(algorithm: Any) -> bool:
     return bool(algorithm.loss.task == "multiclass")
 
