@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 import rue
 from combinations import DOMAINS, INTERPRETED, LOSSES, STEPS, D, build, everything, pairwise, thinned
-from rue.compiled.bridge import twin
+from rue.compiled import twin
 from rue.learners.loop import OK, run_rows
 from rue.ledger import Silent
 from rue.registry import names

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, parameter
+from rue.compiled import kernel, noinline, parameter
 from rue.domains.base import Domain
 from rue.errors import SettingsError
 from rue.registry import make, register
@@ -30,9 +30,11 @@ def _approach(domain: Any, w: Any, scratch: Any) -> Any:
 class _End:
     """The empty list of sets."""
 
+    @noinline
     def sweep(self, w: Any, scratch: Any, i: int) -> Any:
         return 0.0
 
+    @noinline
     def farthest(self, w: Any, scratch: Any) -> Any:
         return 0.0
 
@@ -44,6 +46,7 @@ class _List:
     head: Any
     tail: Any
 
+    @noinline
     def sweep(self, w: Any, scratch: Any, i: int) -> Any:
         """One sweep: set i's correction lies in row i; returns the squared change of the corrections."""
         correction, before = scratch[i], scratch[scratch.shape[0] - 1]
@@ -58,6 +61,7 @@ class _List:
             change += (before[j] - w[j]) * (before[j] - w[j])
         return change + self.tail.sweep(w, scratch, i + 1)
 
+    @noinline
     def farthest(self, w: Any, scratch: Any) -> Any:
         """The largest distance from w to any of the sets."""
         copy = scratch[scratch.shape[0] - 1]
@@ -154,6 +158,7 @@ class Intersection(Domain):
             off = self.approach(w, scratch)
         return residual
 
+    @noinline
     def approach(self, w: Any, scratch: Any) -> Any:
         """Dykstra's algorithm once; the sets' corrections, which add up to the whole move, are left in `scratch`."""
         size = 0.0

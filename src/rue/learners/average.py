@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rue.compiled.bridge import parameter
+from rue.compiled import parameter
 from rue.registry import register
 
 __all__ = ["Average", "BySteps", "ByTime", "NoAverage", "Uniform"]

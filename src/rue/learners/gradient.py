@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import foreign, inline, parameter, require_parameter
+from rue.compiled import foreign, inline, parameter, require_parameter
 from rue.domains import Ball, Domain, Reals
 from rue.errors import SettingsError
 from rue.learners.algorithm import Algorithm
@@ -177,7 +177,7 @@ def point_on(domain: Domain, size: int, first: Any = None, *, averaging: bool = 
 
     `averaging` if the points played are to be averaged, `shrinks` if the point is multiplied in the rounds.
     """
-    memory = np.zeros(MEMORY)
+    memory = np.zeros(len(MEMORY))
     memory[SCALE] = 1.0
     room = max(size, 1) if domain.grows else size  # an empty array means that no average is kept
     r = np.zeros(room if averaging else 0)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from rue.compiled.bridge import Strided, twin
+from rue.compiled import Strided, twin
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
 from rue.learners.algorithm import Algorithm
 from rue.learners.one_example import Names, complaint, dense_row, is_number, number, one_row, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, of_coordinates, owned, state_of
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, declarations_of, owned, state_of
 from rue.learners.turns import Turn, busy, wait_until_idle
 from rue.ledger import Ledger, Silent
 from rue.memory import gibibytes, memory_limit
@@ -552,10 +552,10 @@ class Learner:
         """The arrays of the point: the rows that are not all 0, and which coordinates they belong to."""
         if self._point is None:
             return []
-        coordinates = self.coordinates_of_places()
+        coordinates, declared = self.coordinates_of_places(), declarations_of(self._point)
         parts: list[Any] = []
         for name, array in state_of(self._point, self.places).items():
-            if of_coordinates(name):
+            if declared[name].of_coordinates:
                 rows, array = in_use(array, coordinates)
                 parts.append(rows.tobytes())
             parts.append((array.shape[1:], array.tobytes()))

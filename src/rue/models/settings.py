@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import plain
+from rue.compiled import is_parameter
 from rue.errors import DataError, SettingsError
 from rue.registry import is_own, own_classes
 
@@ -33,7 +33,7 @@ def readable() -> dict[str, type]:
 
 def to_json(setting: Any) -> Any:
     """A parameter, with the parameters inside it, as plain JSON."""
-    if plain(setting):
+    if is_parameter(setting):
         cls, name = type(setting), type(setting).__name__
         if readable().get(name, cls) is not cls:
             raise SettingsError(f"your class {name} cannot be saved, because rue has a {name} too: rename it.")
@@ -113,7 +113,7 @@ def _classes(setting: Any) -> set[type]:
     """The classes of a setting and of those inside it."""
     if isinstance(setting, tuple | list):
         return set().union(*map(_classes, setting))
-    if not plain(setting):
+    if not is_parameter(setting):
         return set()
     arguments = _arguments(setting)
     return {type(setting)} | _classes(list(arguments.values()) if isinstance(arguments, dict) else arguments)

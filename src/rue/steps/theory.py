@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rue.compiled.bridge import parameter
+from rue.compiled import parameter
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.losses import Loss

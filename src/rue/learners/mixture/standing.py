@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from rue.learners.learner import Learner
-from rue.learners.mixture.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, Chances
-from rue.learners.mixture.mixture import RATES
+from rue.learners.mixture.layout import LOSSES, MIXED, RATES, SHARES
 from rue.learners.mixture.pool import PoolPoint
 
 __all__ = [
@@ -102,9 +101,8 @@ def standing(learner: Learner) -> Standing | None:
     losses = pool.members[LOSSES, _order(pool)].tolist()
     columns = zip(algorithm.member_names(), rates, losses, _weights(pool).tolist(), running, strict=True)
     members, memory = tuple(Member(*column) for column in columns), pool.memory
-    log_price = isinstance(pool.experts(), Chances)
-    price = math.log(many) * memory[HEAVIEST] + memory[GAPS] if log_price else 2.0 * memory[GAPS]
-    return Standing(members, float(memory[MIXED]), float(price), algorithm.bytes_per_feature(pool))
+    experts = pool.experts()
+    return Standing(members, float(memory[MIXED]), experts.way.price(experts), algorithm.bytes_per_feature(pool))
 
 
 def _weights(pool: Any) -> Any:

@@ -1,10 +1,9 @@
 """Upper bounds on regret and mistakes (docs/theory.md, B1 to B10), each checked against the run it speaks of.
 
 >>> import rue
->>> from rue.regret.bounds.trace import trace
 >>> X, y = rue.census()
 >>> run = rue.learn(X, y, learner=rue.OGD("hinge", "ball:10"))
->>> for bound in bounds(trace(run, X, y)):
+>>> for bound in bounds(rue.trace(run, X, y)):
 ...     print(bound.theorem, bound.form, round(bound.value), bound.met)
 B3 worst case 24210 True
 B6 data 15822 True
