@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rue import ledger as accounts
 from rue.errors import DataError, SettingsError
-from rue.learners import ClassLearner, Learner
+from rue.learners import Learner
 from rue.learners.points import owned
 from rue.losses.wrappers import unregularised
 from rue.models.file import Model, history_entry
@@ -234,7 +234,7 @@ class Classifier(ClassifierMixin, Online):
 
     @property
     def _two(self) -> bool:
-        return not isinstance(self.learner_, ClassLearner)
+        return bool(self.learner_.loss.task != "multiclass")
 
     def _labels(self) -> Labels:
         names = self.classes_.tolist()
