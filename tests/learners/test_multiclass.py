@@ -20,8 +20,8 @@ from rue.errors import DataError, SettingsError
 from rue.learners.mixture.layout import LOSSES
 from rue.learners.points import state_of
 from rue.learners.softmax.classifier import SoftmaxMixture
-from rue.learners.softmax.multiclass import LogLoss
 from rue.learners.softmax.layout import NARROW
+from rue.learners.softmax.multiclass import LogLoss
 from rue.models.file import load, save
 from rue.runs.baselines import Baselines
 
