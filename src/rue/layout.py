@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.intrinsics import aligned_zeros
+from rue.memory import aligned_zeros
 
 __all__ = ["MERGES", "Array", "Layout", "Number", "Numbers", "padded"]
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 import rue
 from conftest import many
-from rue.compiled.bridge import Kernel
+from rue.compiled import Kernel
 from rue.learners.mixture.committee import MOST, Committee, Joint, roster
 from rue.learners.mixture.layout import GAPS, HEAVIEST, MIXED
 from rue.runs.learn import certificate_of

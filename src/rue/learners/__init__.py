@@ -8,6 +8,7 @@ from rue.learners.learner import Learner
 from rue.learners.merging import merge
 from rue.learners.mixture.mixture import Mixture
 from rue.learners.softmax.classifier import ClassLearner, SoftmaxMixture
+from rue.registry import import_modules
 
 __all__ = [
     "OGD",
@@ -26,3 +27,5 @@ __all__ = [
     "Uniform",
     "merge",
 ]
+
+import_modules(__name__, __path__)

@@ -8,18 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import parameter, require_parameter, values
-from rue.compiled.intrinsics import aligned_zeros
+from rue.compiled import parameter, require_parameter, values
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.layout import Array, Layout, Number, Numbers
-from rue.learners.average import Average, BySteps, NoAverage
+from rue.learners.algorithm import Algorithm
+from rue.learners.average import Average
 from rue.learners.gradient import HUGE, require_loss
 from rue.learners.learner import Learner
 from rue.learners.points import MEMORY, TOTAL, T
 from rue.ledger import overflows
-from rue.losses import Regularised
 from rue.losses.convexity import require_set
+from rue.losses.wrappers import unregularised
+from rue.memory import aligned_zeros
 from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
 from rue.streams import numbering
@@ -207,8 +208,9 @@ class _Free:
         return math.inf
 
 
+@register("algorithm", "diagonal")
 @parameter
-class Diagonal:
+class Diagonal(Algorithm):
     """The algorithm behind `AdaGrad`: refuses nonsense, makes the rule and the table."""
 
     name: Any
@@ -219,15 +221,17 @@ class Diagonal:
     beta: float
     scaled: bool
 
+    family = "diagonal"
+
     def __post_init__(self) -> None:
-        if isinstance(self.loss, Regularised):
+        if unregularised(self.loss)[1]:
             raise SettingsError("AdaGrad: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
         require_loss(self.loss, "AdaGrad")
         if not isinstance(self.domain, Domain) or not isinstance(self.average, Average):
             raise SettingsError("AdaGrad: domain must be a rue.Domain and average a rue.Average, or specs.")
         require_parameter(self.average)
         require_set(self.domain)
-        if isinstance(self.average, BySteps):
+        if self.average.by_steps:
             raise SettingsError(
                 "AdaGrad: average='steps' weighs rounds by their step, but here each coordinate has one."
             )
@@ -244,7 +248,14 @@ class Diagonal:
 
     @property
     def averaging(self) -> bool:
-        return not isinstance(self.average, NoAverage)
+        return bool(self.average.keeps)
+
+    @property
+    def rescales(self) -> bool:
+        return self.scaled
+
+    def coordinate_squares(self, point: Any) -> Any:
+        return point.table[:, SUM].copy()
 
     def describe(self) -> str:
         rate = f", rate={self.rate}" if self.rate else ""
@@ -259,7 +270,6 @@ class Diagonal:
 
     @property
     def wide(self) -> int | None:
-        """From how many features on only those that occur get a place; None where every coordinate needs one."""
         return numbering.WIDE if self.domain.grows and self.domain.keeps_zeros else None
 
     @property

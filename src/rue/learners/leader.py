@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import parameter, values
+from rue.compiled import parameter, values
 from rue.domains import Domain
 from rue.errors import DataError, SettingsError
 from rue.layout import Array, Layout, Number, Numbers
+from rue.learners.algorithm import Algorithm
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
 from rue.learners.points import MEMORY, T
@@ -133,14 +135,17 @@ class SquareLeaderRule:
         return p, True
 
 
+@register("algorithm", "leader")
 @parameter
-class Leader:
+class Leader(Algorithm):
     """The algorithm behind `FollowTheLeader`: knows where the leader has a closed form and refuses elsewhere."""
 
     name: Any
     loss: Any
     domain: Any
     intercept: bool
+
+    family = "leader"
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -159,16 +164,11 @@ class Leader:
                 "linear loss have. OGD learns with any convex loss."
             )
 
-    averaging = False
-
-    def describe(self) -> str:
-        return f"loss={self.loss!r}, domain={self.domain!r}"
+    def without_intercept(self) -> Leader:
+        return dataclasses.replace(self, intercept=False)
 
     def explain(self, size: int) -> str:
         return "no step: it plays the best point for the rounds so far (A7)"
-
-    wide = None
-    """The leader may move in every coordinate at once, so that each needs a place."""
 
     @property
     def bytes_per_coordinate(self) -> int:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.intrinsics import aligned_zeros
 from rue.errors import SettingsError
 from rue.learners.learner import Learner
 from rue.learners.one_example import OWN_NAMES, Names
 from rue.learners.points import gathered, laid_out
+from rue.memory import aligned_zeros
 from rue.streams.numbering import Numbering
 
 __all__ = ["merge"]

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
-from rue.compiled.intrinsics import aligned, aligned_zeros
+from rue.compiled import noinline, values
 from rue.errors import DataError
 from rue.layout import Array, Layout, Number, Numbers
+from rue.memory import aligned, aligned_zeros
 
 __all__ = [
     "GRADIENTS",
@@ -220,6 +220,7 @@ class Scaled(NamedTuple):
             self.multiply_out()
         return True
 
+    @noinline
     def multiply_out(self) -> None:
         """s ← 1 and q ← 0, with the point and the average unchanged."""
         m, v = self.memory, self.v
@@ -228,12 +229,14 @@ class Scaled(NamedTuple):
             v[j] *= m[SCALE]
         m[SCALE] = 1.0
 
+    @noinline
     def forget(self) -> None:
         """w ← 0, with the average unchanged."""
         self.settle()
         for j in range(self.v.size):
             self.v[j] = 0.0
 
+    @noinline
     def settle(self) -> None:
         """r ← r + q·v and q ← 0: the average stands in r alone."""
         q, r = self.memory[SPREAD], self.r

@@ -13,6 +13,7 @@ from rue.learners.one_example import Names
 from rue.learners.points import declarations_of, gathered, laid_out, require_sane, state_of
 from rue.models.arrays import Places, Reader, count, put, put_text, require_memory, typed
 from rue.models.settings import from_json, rebuilt
+from rue.registry import own_classes
 from rue.streams.labels import MOST_CLASSES
 
 __all__ = ["learner_read", "learner_written"]
@@ -26,7 +27,7 @@ def learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     state = learner.__getstate__()
     algorithm, point = state["algorithm"], state["_point"]
     for part in _algorithms(algorithm):
-        if not _own(part):
+        if type(part) not in own_classes("algorithm").values():
             raise SettingsError(f"{type(part).__name__} is an algorithm of your own: only rue's can be saved.")
     written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
     if point is None:
@@ -49,7 +50,7 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
     """The learner that was written, in a file of a format; DataError for anything else."""
     algorithm, intercept = from_json(head["algorithm"], known), typed(head["intercept"], bool)
     for part in _algorithms(algorithm):
-        if not _own(part):
+        if type(part) not in own_classes("algorithm").values():
             raise DataError("it names no algorithm of rue's")
         typed(part.name, str)
     names, d, rule, point, numbering = Names(), 0, None, None, None
@@ -135,11 +136,6 @@ def _places(reader: Reader, algorithm: Any, d: int, intercept: bool) -> Places |
 def _algorithms(algorithm: Any) -> list[Any]:
     """An algorithm and those of its members."""
     return [algorithm, *(part for member in getattr(algorithm, "members", ()) for part in _algorithms(member))]
-
-
-def _own(algorithm: Any) -> bool:
-    """Whether a class is an algorithm of rue's."""
-    return hasattr(algorithm, "start") and type(algorithm).__module__.startswith("rue.")
 
 
 def _multiclass(algorithm: Any) -> bool:

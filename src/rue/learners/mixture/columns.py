@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.lanes import choose, higher, lanes, root
+from rue.compiled import lanes
+from rue.compiled.arithmetic import choose, higher, root
 from rue.learners.mixture.layout import FIRST, LARGEST, SQUARES, VISITS
 from rue.norms import SMALL, UP
 

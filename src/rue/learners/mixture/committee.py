@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue.compiled import parameter, values
 from rue.compiled.arithmetic import exp
-from rue.compiled.bridge import parameter, values
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.layout import Layout
+from rue.learners.algorithm import Algorithm
 from rue.learners.learner import Learner
 from rue.learners.mixture.layout import (
     COMMITTEE,
@@ -39,9 +40,9 @@ from rue.learners.mixture.layout import (
 )
 from rue.learners.mixture.mixing import ByChance, ByMean, Experts, open_memory
 from rue.learners.mixture.trees import Branch, BranchRule, Leaf, LeafRule, tree
-from rue.learners.points import RESIDUAL, T, gathered, laid_out, require_sane
+from rue.learners.points import RESIDUAL, T, gathered, laid_out, require_sane, state_of
 from rue.norms import LARGEST_TERM
-from rue.registry import make, registered
+from rue.registry import make, register, registered
 
 __all__ = ["MOST", "Committee", "Joint", "Seat", "Seats", "committee", "roster"]
 
@@ -196,6 +197,7 @@ class CommitteeRule:
         return p, True
 
 
+@register("part", "joint")
 @parameter
 class Joint(Domain):
     """Where a mixture of members from different sets lies: ℝ^d to the certificate, as wide as the sets allow."""
@@ -218,13 +220,16 @@ class Joint(Domain):
         return sum(domain.start(d) for domain in self.sets) / len(self.sets)
 
 
+@register("algorithm", "committee")
 @parameter
-class Committee:
+class Committee(Algorithm):
     """The algorithm behind `Mixture(members=…)`: refuses what cannot be mixed, makes the rules and the points."""
 
     name: Any
     members: Any
     """The members' algorithms."""
+
+    mixes = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
@@ -242,8 +247,6 @@ class Committee:
                 f"Mixture: its members' domains have {' and '.join(map(str, sorted(fixed)))} coordinates."
             )
 
-    averaging = False
-
     @property
     def loss(self) -> Any:
         return self.members[0].loss
@@ -253,6 +256,14 @@ class Committee:
         """The members' own if it is the same; the mean of their points lies in it too."""
         sets = tuple(member.domain for member in self.members)
         return sets[0] if all(domain == sets[0] for domain in sets) else Joint(sets)
+
+    def member_names(self) -> list[str]:
+        same = f"loss={self.loss!r}, "  # which all of them share
+        return [f"{member.name}({member.describe().replace(same, '', 1)})" for member in self.members]
+
+    def bytes_per_feature(self, point: Any) -> int:
+        arrays = [array for member in point.points() for array in state_of(member, point.size()).values()]
+        return sum(array.nbytes // len(array) for array in arrays if len(array) == point.size())
 
     def describe(self) -> str:
         return f"members=[{', '.join(f'{member.name}({member.describe()})' for member in self.members)}]"

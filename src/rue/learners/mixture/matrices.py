@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from rue.compiled.bridge import values
+from rue.compiled import noinline, values
 from rue.learners.mixture.layout import (
     ALONG,
     CURVATURE,
@@ -93,6 +93,7 @@ class Matrices(NamedTuple):
                 self.matrices[which, used, len(self.rates) + used] = 1.0
         self.room[ROW, self.slots[j] - 1] = v
 
+    @noinline
     def multiply(self, which: Any) -> None:
         """Inverse · row, and ⟨f, x⟩ = ⟨row, inverse · row⟩/forgetting."""
         used, row, product, r = int(self.memory[USED]), self.room[ROW], self.room[PRODUCT + which], len(self.rates)
@@ -115,6 +116,7 @@ class Matrices(NamedTuple):
                 along += row[i] * row[i]
         self.work[ALONG, self.seats[DIAGONAL + which]] = along / BY_ROUND[which]
 
+    @noinline
     def turn(self, which: Any) -> None:
         """The members step along inverse · row, and the inverse takes the row in."""
         used, f, r = int(self.memory[USED]), self.room[PRODUCT + which], len(self.rates)

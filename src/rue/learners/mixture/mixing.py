@@ -16,17 +16,17 @@ Both rest on one inequality, which holds after every round and which `Experts.re
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rue.compiled.arithmetic import exp, log
-from rue.compiled.bridge import values
+from rue.compiled import lanes, noinline, values
+from rue.compiled.arithmetic import choose, exp, higher, log
 from rue.compiled.intrinsics import LANES
-from rue.compiled.lanes import choose, higher, lanes
 from rue.domains import Reals
 from rue.errors import DataError, SettingsError
 from rue.layout import Numbers
+from rue.learners.algorithm import Algorithm
 from rue.learners.mixture.layout import (
     COST,
     ETA,
@@ -59,12 +59,26 @@ def open_memory(numbers: Numbers, chances: bool) -> Any:
     return memory
 
 
-class Pooling:
+class Pooling(Algorithm):
     """What the algorithms share that run as many rates of each of their kinds side by side."""
 
     name: Any
     rates: int
-    averaging = False
+
+    kind_names: ClassVar[tuple[str, ...]]
+    """What its kinds are called."""
+    mixes = True
+
+    def member_names(self) -> list[str]:
+        return [kind for kind in self.kind_names for _ in range(self.rates)]
+
+    def bytes_per_feature(self, point: Any) -> int:
+        return self.budget
+
+    @property
+    def budget(self) -> int:
+        """The bytes a feature takes."""
+        raise NotImplementedError
 
     @property
     def domain(self) -> Any:
@@ -166,6 +180,7 @@ class Experts(NamedTuple):
             kinds -= 1
         return self.begin(kinds)
 
+    @noinline
     def retire(self, kind: Any) -> Any:
         """Retire a kind: it changes places with the last that runs, whose place is returned, and has no weight."""
         members, kinds, last, each = self.members, self.kinds, self.running() // self.begin(1) - 1, self.begin(1)
@@ -181,6 +196,7 @@ class Experts(NamedTuple):
             kinds[k] /= total
         return last
 
+    @noinline
     def settle(self, work: Any) -> None:
         """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
         losses, shares, kinds, eta = self.members[LOSSES], self.members[SHARES], self.kinds, self.memory[ETA]
@@ -205,6 +221,7 @@ class Experts(NamedTuple):
         for kind in range(running):
             kinds[kind] /= total
 
+    @noinline
     def mix_loss(self, scratch: Any) -> Any:
         """−(1/η) ln Σ v e^{−η·cost}, by how much −(1/η) ln Σ e^{−η·loss} grows; the least loss, if η is infinite.
 

@@ -27,9 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
-from rue.compiled.intrinsics import aligned_zeros, fetch, gather_rows, move_rows
-from rue.compiled.transposing import EIGHT, as_columns, as_rows
+from rue.compiled import noinline, values
+from rue.compiled.intrinsics import EIGHT, as_columns, as_rows, fetch, gather_rows, move_rows
 from rue.errors import DataError
 from rue.layout import MERGES, Layout
 from rue.learners.mixture.columns import (
@@ -83,6 +82,7 @@ from rue.learners.mixture.matrices import BY_ROUND, Matrices
 from rue.learners.mixture.merging import Lines, in_common_units, inverse_of_sums, pooled_moments, ratios
 from rue.learners.mixture.mixing import Experts, inner
 from rue.learners.points import T
+from rue.memory import aligned_zeros
 from rue.norms import SMALL, UP
 from rue.rows import SOON
 
@@ -233,6 +233,7 @@ class PoolPoint(NamedTuple):
     # Rows of the tables are given out one after the other, as features come: a wide stream uses few of its features,
     # and those that come often come early, so their rows lie together. Row 0 stays empty, for all that have none.
 
+    @noinline
     def claim(self, row: Any, begin: Any, end: Any) -> None:
         """Give lines to those of a row's features that are noted and have none."""
         lines, spots, many = self.lines, self.spots, 0
@@ -334,6 +335,7 @@ class PoolPoint(NamedTuple):
         gone = seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0
         return gone != (m[USED] < 0.0) or (m[T] >= PATIENCE and int(m[T]) % LOOK == 0)
 
+    @noinline
     def retire_some(self) -> None:
         """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
 

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from rue.compiled import kernel, noinline, parameter
 from rue.compiled.arithmetic import log
-from rue.compiled.bridge import kernel, parameter
 from rue.errors import SettingsError
 from rue.learners import loop
 from rue.learners.mixture.layout import COST, RATED_MEMBERS, RATES, SCRATCH, SHARES, STEP
 from rue.learners.mixture.mixing import Pooling, open_memory
+from rue.learners.mixture.mixture import KIND_NAMES
 from rue.learners.points import T
 from rue.learners.softmax.layout import (
     CENTRES,
@@ -35,12 +36,15 @@ from rue.learners.softmax.layout import (
 )
 from rue.learners.softmax.softmax import ClassPool
 from rue.losses import Loss
+from rue.registry import register
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
+__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
 
 GRID = (2.0**-6, 2.0**2)
 """The ends of the grid of rates."""
+SOFTMAX_NAMES = (*KIND_NAMES[:3], "adaptive, centred", "second order, centred", "second order, centred, forgetting")
+"""What kinds 0 to 5 of `rue.learners.softmax.softmax` are called."""
 NOTES = 512
 """The features of a row for which notes are kept; the others are worked out again."""
 MANY_FEATURES = 2**12
@@ -56,6 +60,7 @@ def bytes_of(rates: int) -> int:
     return _SUMS + 4 * WIDE * rates
 
 
+@register("part", "log-loss")
 @parameter
 class LogLoss(Loss):
     """−ln of the probability given to the class that came: the score is that probability.
@@ -145,6 +150,7 @@ class SoftmaxRule:
                 h += chance * (1.0 - chance)
             point.scratch[2, which] = weight * h / point.memory[SEEN]
 
+    @noinline
     def choose_steps(self, point: Any, y: Any, weight: Any) -> None:
         """How far each member's scores are to move, for each class, into `scores`.
 
@@ -235,6 +241,7 @@ def predict_classes(point: Any, rows: Any, out: Any, begin: Any) -> Any:
     return out.shape[0], loop.OK
 
 
+@register("algorithm", "softmax")
 @parameter
 class Softmax(Pooling):
     """The algorithm behind `SoftmaxMixture`."""
@@ -243,6 +250,8 @@ class Softmax(Pooling):
     loss: Any
     rates: int
     """How many members each kind has."""
+
+    kind_names = SOFTMAX_NAMES
 
     def __post_init__(self) -> None:
         if type(self.loss) is not LogLoss:
@@ -253,6 +262,9 @@ class Softmax(Pooling):
     def budget(self) -> int:
         """The bytes a feature takes for each class."""
         return bytes_of(self.rates)
+
+    def bytes_per_feature(self, point: Any) -> int:
+        return self.budget * int(point.classes())
 
     def describe(self) -> str:
         return f"budget={self.budget}"

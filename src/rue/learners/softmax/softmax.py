@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue.compiled import noinline, values
 from rue.compiled.arithmetic import exp
-from rue.compiled.bridge import values
 from rue.compiled.intrinsics import LANES, collect_lanes, fetch, move_lanes
 from rue.errors import DataError
 from rue.layout import MERGES, Layout, padded
@@ -316,6 +316,7 @@ class ClassPool(NamedTuple):
 
     # Kinds 3 to 5.
 
+    @noinline
     def claim(self, row: Any) -> None:
         """Give new features the next lines; if there are not enough, these kinds retire."""
         for k in range(row.hi - row.lo + row.shift):
@@ -343,6 +344,7 @@ class ClassPool(NamedTuple):
                     self.line_sums[line, c] += g * g
                     self.along[c, WIDE] += x * x / (1.0 + math.sqrt(self.line_sums[line, c]))
 
+    @noinline
     def multiply(self, which: Any) -> None:
         """Inverse · row, and ⟨f, x⟩ = ⟨row, inverse · row⟩/forgetting."""
         used, x, product = int(self.memory[USED]), self.room[CENTRED], self.room[PRODUCT + which]
@@ -378,6 +380,7 @@ class ClassPool(NamedTuple):
                     move_lanes(self.lines, place + r + i, self.scores, at + r + i, products[0])
                     move_lanes(self.lines, place + 2 * r + i, self.scores, at + 2 * r + i, products[1])
 
+    @noinline
     def turn(self, which: Any) -> None:
         """The inverse takes the row in; the mean curvature of the classes stands in `scratch`."""
         used, f, left = int(self.memory[USED]), self.room[PRODUCT + which], BY_ROUND[which]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import parser
+from rue.compiled import parser
 from rue.errors import DataError
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.files.cutting import MIB, LineCutter, LongLine, Recent, too_long
@@ -287,11 +287,14 @@ class Text(abc.ABC):
             if self.begin.offset == 0 and not self._ahead and part.startswith(_MARK):
                 self._pass_over(_MARK, 0)
                 part = part[len(_MARK) :]
-            if self._ahead or part.strip(self.blank):
+            if not self._ahead:
+                blank = part[: len(part) - len(part.lstrip(self.blank))]
+                empty = part[: blank.rfind(b"\n") + 1]
+                self._pass_over(empty, empty.count(b"\n"))
+                part = part[len(empty) :]
+            if part:
                 self._ahead.append(part)
                 self.head += part
-            else:
-                self._pass_over(part, count_lines(part))
         return True
 
     def _pass_over(self, data: bytes, lines: int) -> None:

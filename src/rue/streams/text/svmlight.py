@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import parser
+from rue.compiled import parser
 from rue.streams.block import Block
 from rue.streams.chunk import Chunk
 from rue.streams.text.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, WIDTH, open_csr
