@@ -11,7 +11,7 @@ import numpy as np
 
 from river import base
 from rue.errors import DataError, SettingsError
-from rue.learners import ClassLearner, Learner, Mixture, SoftmaxMixture
+from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.models.file import Model, history_entry
 from rue.reports.explaining import explain
 from rue.runs.accounts import NoAccounts
@@ -40,9 +40,9 @@ def _frame(learner: Learner, X: Any, new: bool) -> Any:
     rows, ends = len(values), np.arange(len(values) + 1) * len(known)
     indices = indices[order]
     shape = rows, names.width(indices)
-    found = csr_matrix((values.reshape(-1), np.tile(indices.astype(np.int64), rows), ends), shape=shape)
-    found.sum_duplicates()
-    return found
+    matrix = csr_matrix((values.reshape(-1), np.tile(indices.astype(np.int64), rows), ends), shape=shape)
+    matrix.sum_duplicates()
+    return matrix
 
 
 class _Named:
@@ -171,7 +171,7 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
 
     @property
     def _two(self) -> bool:
-        return not isinstance(self._learner, ClassLearner)
+        return self._learner is None or self._learner.loss.task != "multiclass"
 
     def _learnt_as(self) -> Labels:
         return Labels("classify", *self._pair) if self._two else Labels("multiclass", classes=tuple(self._numbers))

@@ -21,15 +21,15 @@ __all__ = [
 class _BinaryClassifier(Classifier):
     """A learner of two classes; `sklearn.multiclass.OneVsRestClassifier` makes more of it."""
 
-    def _made(self, classes: int) -> Learner:
+    def _new_learner(self, classes: int) -> Learner:
         if classes > 2:
             raise SettingsError(
                 "Only binary classification is supported. The type of the target is multiclass: RueClassifier learns "
                 "more classes, or put this one into OneVsRestClassifier."
             )
-        return self._made_for_two()
+        return self._new_binary_learner()
 
-    def _made_for_two(self) -> Learner:
+    def _new_binary_learner(self) -> Learner:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
@@ -48,7 +48,7 @@ class RueClassifier(Classifier):
     def __init__(self, loss: Any = "logistic", budget: int | None = None, intercept: bool = True) -> None:
         self.loss, self.budget, self.intercept = loss, budget, intercept
 
-    def _made(self, classes: int) -> Learner:
+    def _new_learner(self, classes: int) -> Learner:
         if classes == 2:
             return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
         if not gives_chances(self):
@@ -62,7 +62,7 @@ class RueRegressor(Regressor):
     def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
         self.loss, self.budget, self.intercept = loss, budget, intercept
 
-    def _made(self) -> Learner:
+    def _new_learner(self) -> Learner:
         return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
 
 
@@ -79,7 +79,7 @@ class OGDClassifier(_BinaryClassifier):
     ) -> None:
         self.loss, self.domain, self.step, self.average, self.intercept = loss, domain, step, average, intercept
 
-    def _made_for_two(self) -> Learner:
+    def _new_binary_learner(self) -> Learner:
         return OGD(self.loss, self.domain, self.step, average=self.average, intercept=self.intercept)
 
 
@@ -96,7 +96,7 @@ class OGDRegressor(Regressor):
     ) -> None:
         self.loss, self.domain, self.step, self.average, self.intercept = loss, domain, step, average, intercept
 
-    def _made(self) -> Learner:
+    def _new_learner(self) -> Learner:
         return OGD(self.loss, self.domain, self.step, average=self.average, intercept=self.intercept)
 
 
@@ -108,7 +108,7 @@ class PerceptronClassifier(_BinaryClassifier):
     def __init__(self, average: Any = "none", intercept: bool = True) -> None:
         self.average, self.intercept = average, intercept
 
-    def _made_for_two(self) -> Learner:
+    def _new_binary_learner(self) -> Learner:
         return Perceptron(average=self.average, intercept=self.intercept)
 
 
@@ -125,5 +125,5 @@ class SVMClassifier(_BinaryClassifier):
     ) -> None:
         self.alpha, self.weighting, self.project, self.intercept = alpha, weighting, project, intercept
 
-    def _made_for_two(self) -> Learner:
+    def _new_binary_learner(self) -> Learner:
         return SVM(self.alpha, self.weighting, project=self.project, intercept=self.intercept)

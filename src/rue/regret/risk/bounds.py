@@ -216,14 +216,14 @@ def _column(values: Any, what: str) -> Any:
 def _bound(
     theorem: str, seen: _Seen, mean: float, slack: float, delta: float, by: list[str], loss: Any, *more: str
 ) -> RiskBound:
-    made = None if loss is None else make("loss", loss)
-    if made is not None and not isinstance(made, Loss):
+    loss = None if loss is None else make("loss", loss)
+    if loss is not None and not isinstance(loss, Loss):
         raise SettingsError(f"loss must be a rue.Loss or a spec such as 'hinge', not {loss!r}.")
     weighted = f", weighted by {' times '.join(by)}" if by else ""
     about = f"the risk of the {'average' if by else 'uniform average'} of the points played{weighted}"
-    if made is not None and not made.convex:
+    if loss is not None and not loss.convex:
         about = f"the mean risk of the points played{weighted} (not the risk of their average: the loss is not convex)"
-    convex = ("the loss is convex",) if made is None else ()
+    convex = ("the loss is convex",) if loss is None else ()
     fixed = ("the weights were fixed without looking at the examples",) if "the examples' weights" in by else ()
     known = f"all losses lie in [0, {seen.B:g}], known beforehand"
     value = min(mean + slack, seen.B)
@@ -366,6 +366,6 @@ def coverage(
         D, V = beyond * t, variances(losses)
         always = np.sqrt(-2.0 * math.log(delta) * V) < D  # S is never less, because ψ(λ) ≥ λ²/2: look no further
         always[always] = D[always] > deviation(V[always], delta)
-        counts += [np.count_nonzero(found) for found in (always.any(axis=1), at_end.any(axis=1), at_end[:, -1])]
+        counts += [np.count_nonzero(failed) for failed in (always.any(axis=1), at_end.any(axis=1), at_end[:, -1])]
     shares = [int(count) / streams for count in counts]
     return Coverage(streams, rounds, delta, shares[0], shares[1], shares[2])
