@@ -37,7 +37,11 @@ _BY_D1 = frozenset({"B3", "B4", "B5", "B6", "B7", "B9", "A10"})
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """An inequality that must hold, up to rounding."""
+    """An inequality left ≤ right that must hold, up to a tolerance for rounding.
+
+    >>> print(Check("regret ≤ B6", 1.5, 2.0))
+    PASS  regret ≤ B6: 1.5 ≤ 2
+    """
 
     name: str
     left: float
@@ -55,7 +59,15 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Audit:
-    """Risk, regret as an interval, certificate, bounds and mistakes of a run; `str()` is a page to read."""
+    """Risk, regret as an interval, certificate, bounds and mistakes of a run; `str()` is a page to read.
+
+    Regret is Σ weight·ℓ_t(w_t) − inf over K of Σ weight·ℓ_t(u) (docs/theory.md, Q2). `audit` makes it.
+
+    >>> import rue
+    >>> audited = rue.audit(rue.OGD("hinge", "ball:1"), [[1.0], [-1.0], [2.0]], [1, -1, 1])
+    >>> audited.passed, audited.regret[1] <= audited.bound.value
+    (True, True)
+    """
 
     run: Run
     domain: Domain
@@ -145,12 +157,13 @@ def audit(
     delta: float = 0.05,
     tolerance: float = 1e-6,
 ) -> Audit:
-    """Audit a run on the stream it was made on, or a learner (None: the default one) by running it.
+    """Check on one run everything that theory promises: certificate, bounds, and the true regret beside them.
 
-    It is compared with its own domain, or where that is unbounded, and the rounds have no regulariser, with the ball as
-    large as its point; or with the ball of `radius`, or another `domain`. `units` are those of `run.certificate`.
-    `delta` is the probability with which the bounds on risk may fail, `tolerance` how near to the best in hindsight
-    to come, relative to its loss.
+    `source` is a run, with the stream it was made on, or a learner (None: the default one), which is run first. The
+    theorems are those of docs/theory.md, sections 4 and 6. The run is compared with its own domain, or where that is
+    unbounded, and the rounds have no regulariser, with the ball as large as its point; or with the ball of `radius`, or
+    another `domain`. `units` are those of `run.certificate`. `delta` is the probability with which the bounds on risk
+    may fail, `tolerance` how near to the best in hindsight to come, relative to its loss.
 
     >>> import rue
     >>> X, y = rue.census()

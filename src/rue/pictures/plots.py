@@ -53,7 +53,12 @@ def plot_regret(source: Audit | Game, ax: Axes | None = None, *, hindsight: int 
 
     Of an audit it is R_t(u*) against the best in hindsight of the whole stream; dots compare with the best of the
     first t rounds, at `hindsight` many t (by default 20 where that takes a moment, else none). Of a game it is the
-    regret after each round, with what the opponent must force.
+    regret after each round, with what the opponent must force (docs/theory.md, Q2, D1, section 5).
+
+    >>> import rue
+    >>> game = rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=2), rounds=20)
+    >>> rue.plot_regret(game).get_xlabel()
+    'rounds t'
     """
     if isinstance(source, Game):
         return _regret_of_game(source, Panel(ax))
@@ -119,7 +124,12 @@ def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = 
     """The sequential risk against t, the mean of recent losses (the last tenth of the rounds), the best constant, B14.
 
     B14 bounds, at every t at once, the risk of the average of the points played, if the examples are independent draws;
-    it asks for B, the range of the loss, which an audit knows.
+    it asks for B, the range of the loss, which an audit knows (docs/theory.md, Q1, B14).
+
+    >>> import rue
+    >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
+    >>> rue.plot_risk(run).get_xlabel()
+    'rounds t'
     """
     run = _run_of(source, "plot_risk")
     panel, rounds = Panel(ax), _rounds_of(run)
@@ -151,7 +161,15 @@ def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = 
 
 
 def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
-    """Mistakes against t with what bounds them: B1 and B2 for an audited Perceptron, else the loss itself."""
+    """Mistakes against t with what bounds them: B1 and B2 for an audited Perceptron, else the loss itself.
+
+    A mistake is y·p ≤ 0 (docs/theory.md, Q4); a loss with ℓ ≥ c there bounds their number by Σℓ/c.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
+    >>> rue.plot_mistakes(run).get_xlabel()
+    'rounds t'
+    """
     game = source if isinstance(source, Game) else None
     run = None if isinstance(source, Game) else _run_of(source, "plot_mistakes")
     if source.mistakes is None if isinstance(source, Game | Run) else source.run.mistakes is None:
@@ -192,7 +210,13 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
     """What a linear model could have lost at least, against its norm; with the learner's loss.
 
     Where the curve lies above the learner's loss, no model of that norm could have matched it. Of an audit also the
-    best in hindsight, at `hindsight` many radii (by default 7 where that takes a moment, else at the audit's own).
+    best in hindsight, at `hindsight` many radii (by default 7 where that takes a moment, else at the audit's own). The
+    curve is Σℓ less the certificate, D1 to D4 of docs/theory.md.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
+    >>> rue.plot_certificate(run).get_xscale()
+    'log'
     """
     run = _run_of(source, "plot_certificate")
     _rounds_of(run)

@@ -28,6 +28,11 @@ def plot_members(run: Run | Model, ax: Axes | None = None) -> Axes:
     """What each member of a mixture has lost more than the mixture, against t; B12 bounds how far below 0 it can be.
 
     The scale is linear as far as that bound, and logarithmic beyond. The best of each kind at the end is named.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1])
+    >>> rue.plot_members(run).get_xlabel()
+    'rounds t'
     """
     mixture, t, losses, _ = _course_of(run)
     panel = Panel(ax)
@@ -66,7 +71,13 @@ def plot_shares(run: Run | Model, ax: Axes | None = None) -> Axes:
 
 
 def plot_race(race: Race, ax: Axes | None = None) -> Axes:
-    """The risk of every learner against t, with the best constant's and that of saying the last label again."""
+    """The risk of every learner against t, with the best constant's and that of saying the last label again.
+
+    >>> import rue
+    >>> race = rue.race([[1.0], [-1.0], [2.0]], [1, -1, 1], learners=["ogd"])
+    >>> rue.plot_race(race).get_xlabel()
+    'rounds t'
+    """
     if not isinstance(race, Race):
         raise SettingsError(f"plot_race: give what rue.race(X, y) returns, not {type(race).__name__}.")
     panel, late = Panel(ax), []

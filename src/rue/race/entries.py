@@ -14,7 +14,7 @@ __all__ = ["Entry", "Race"]
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One learner of a race; its numbers are None where it could not go on to the end."""
+    """One learner of a race; its numbers are None if it could not go on to the end. `rue.race` makes it."""
 
     name: str
     about: str
@@ -35,7 +35,16 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Race:
-    """What learners made of one stream, the best first; `str()` is the table."""
+    """The results of several learners on one stream, the best first; `str()` is the table, `race["ogd"]` one entry.
+
+    All are scored by the same loss, each example before it is learnt (docs/theory.md, Q1), and certified against the
+    same set of linear models (D1, D3).
+
+    >>> import rue
+    >>> race = rue.race([[1.0], [-1.0], [2.0], [-2.0]], [1, -1, 1, -1], learners=["ogd", "perceptron"])
+    >>> race.examples, race["ogd"].mistakes
+    (4, 2)
+    """
 
     entries: tuple[Entry, ...]
     examples: int

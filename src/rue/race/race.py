@@ -364,10 +364,11 @@ def race(
 ) -> Race:
     """Run learners side by side on one stream, each example scored before it is learnt, and certify each.
 
-    `learners` are learners, specs such as "ogd", or the peers "vw", "river" and "sklearn" at their defaults; if none is
-    given the mixture, AdaGrad, OGD and the peers that are installed. Certificates are about all linear models of norm ≤
-    `radius`, of features in units of their largest magnitude. Of more than two classes (`task` as in `learn`) the
-    mixture and the peers run, under log loss, and there is no certificate.
+    `learners` are learners, specs such as "ogd", or other systems at their defaults: "vw", "river" and "sklearn". If
+    none is given, the mixture, AdaGrad, OGD and the other systems that are installed run. All are scored by the same
+    `loss` (docs/theory.md, Q1); certificates (D1, D3) are about all linear models of norm ≤ `radius`, of features in
+    units of their largest magnitude. With more than two classes (`task` as in `learn`) the mixture and the other
+    systems run under log loss, and there is no certificate.
 
     >>> import rue
     >>> X, y = rue.census()

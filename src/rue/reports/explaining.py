@@ -31,9 +31,15 @@ __all__ = ["Explanation", "Part", "Weights", "explain", "features_in_use", "weig
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
-    """The weights that are not 0, the intercept's first; of more than two classes a feature has one for each.
+    """The weights that are not 0, the intercept's first; `rue.weights_of` makes it.
 
-    To iterate over it gives names and weights, of more than two classes names, classes and weights.
+    To iterate over it gives pairs of name and weight. With more than two classes a feature has a weight for each, and
+    it gives triples of name, class and weight.
+
+    >>> import rue
+    >>> weights = rue.weights_of(rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron()))
+    >>> len(weights), dict(weights.largest(1))
+    (2, {'feature 1': 3.0})
     """
 
     indices: Any
@@ -110,7 +116,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """One prediction taken apart; `str()` is a table of it."""
+    """One prediction as a sum over features, p = Σ weight·value + rest; `str()` is a table. `rue.explain` makes it."""
 
     prediction: float
     """What the model predicts: a number, or a score; of more than two classes ln of the probability of `label`."""

@@ -31,6 +31,9 @@ def scores(steps: Iterable[Mapping[str, Any]], positive: Any = True) -> Any:
 
     That must be with yield_predictions=True, step=1, and for a classifier with a metric of probabilities such as
     `metrics.LogLoss()`; then they are the log-odds of the class `positive`. NaN where the model had nothing to say.
+
+    >>> scores([{"Prediction": {True: 0.75, False: 0.25}}, {"Prediction": {}}]).round(3)
+    array([1.099,   nan])
     """
     predictions = []
     for step in steps:

@@ -105,10 +105,15 @@ def _chances(p: float) -> tuple[float, float]:
 
 
 class RueRegressor(_Named, base.MiniBatchRegressor):
-    """Numbers by the default learner, `rue.Mixture`, which has no learning rate to choose.
+    """A regressor with no learning rate to choose: `rue.Mixture` (docs/theory.md, B12).
 
     Features need no scaling. `budget` is the number of bytes a feature may take. For Poisson loss the prediction is the
     mean e^p.
+
+    >>> model = RueRegressor()
+    >>> model.learn_one({"size": 2.0}, 10.0)
+    >>> print(model.predict_one({"size": 2.0}) > 0.0)
+    True
     """
 
     def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
@@ -140,11 +145,17 @@ class RueRegressor(_Named, base.MiniBatchRegressor):
 
 
 class RueClassifier(_Named, base.MiniBatchClassifier):
-    """Classes by the default learner, which has no learning rate to choose.
+    """A classifier with no learning rate to choose (docs/theory.md, B12).
 
     Labels True and False are learnt by `rue.Mixture`, others by `rue.SoftmaxMixture`, whose classes may come at any
     time; `classes=(0, 1)` says beforehand that there are these two, the second the one that scores above 0 mean.
     Features need no scaling. `budget` is the number of bytes a feature may take (for each class, if there are more).
+
+    >>> model = RueClassifier()
+    >>> model.learn_one({"rain": 1.0}, "umbrella")
+    >>> model.learn_one({"rain": 0.0}, "hat")
+    >>> sorted(model.predict_proba_one({"rain": 1.0}))
+    ['hat', 'umbrella']
     """
 
     def __init__(

@@ -39,10 +39,14 @@ class _BinaryClassifier(Classifier):
 
 
 class RueClassifier(Classifier):
-    """Classes by the default learner, which has no learning rate to choose: `rue.Mixture`, for more than two classes
-    `rue.SoftmaxMixture`.
+    """A classifier with no learning rate to choose: `rue.Mixture`, `rue.SoftmaxMixture` for many classes (B12).
 
     `budget` is the number of bytes a feature may take (for each class, if there are more than two).
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array(["yes", "no", "yes", "no"])
+    >>> RueClassifier().fit(X, y).predict(X[:2])
+    array(['yes', 'no'], dtype='<U3')
     """
 
     def __init__(self, loss: Any = "logistic", budget: int | None = None, intercept: bool = True) -> None:
@@ -57,7 +61,15 @@ class RueClassifier(Classifier):
 
 
 class RueRegressor(Regressor):
-    """Numbers by the default learner, `rue.Mixture`, which has no learning rate to choose."""
+    """A regressor with no learning rate to choose: `rue.Mixture` (docs/theory.md, B12).
+
+    `budget` is the number of bytes a feature may take.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1.0, -1.0, 2.0, -2.0])
+    >>> RueRegressor().fit(X, y).predict(X[:2]) > 0.0
+    array([ True, False])
+    """
 
     def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
         self.loss, self.budget, self.intercept = loss, budget, intercept
@@ -67,7 +79,13 @@ class RueRegressor(Regressor):
 
 
 class OGDClassifier(_BinaryClassifier):
-    """Two classes by projected online gradient descent, `rue.OGD` (A2, A3)."""
+    """A classifier of two classes: projected online gradient descent, `rue.OGD` (docs/theory.md, A2, A3).
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1, 0, 1, 0])
+    >>> OGDClassifier().fit(X, y).predict(X[:2])
+    array([1, 0])
+    """
 
     def __init__(
         self,
@@ -84,7 +102,13 @@ class OGDClassifier(_BinaryClassifier):
 
 
 class OGDRegressor(Regressor):
-    """Numbers by projected online gradient descent, `rue.OGD` (A2, A3)."""
+    """A regressor: projected online gradient descent, `rue.OGD` (docs/theory.md, A2, A3).
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1.0, -1.0, 2.0, -2.0])
+    >>> OGDRegressor(step="sqrt:0.1").fit(X, y).predict(X[:2]) > 0.0
+    array([ True, False])
+    """
 
     def __init__(
         self,
@@ -101,7 +125,13 @@ class OGDRegressor(Regressor):
 
 
 class PerceptronClassifier(_BinaryClassifier):
-    """Two classes by Rosenblatt's Perceptron, `rue.Perceptron` (A1)."""
+    """A classifier of two classes: Rosenblatt's Perceptron, `rue.Perceptron` (docs/theory.md, A1).
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1, 0, 1, 0])
+    >>> PerceptronClassifier().fit(X, y).predict(X[:2])
+    array([1, 0])
+    """
 
     loss = "perceptron"
 
@@ -113,9 +143,15 @@ class PerceptronClassifier(_BinaryClassifier):
 
 
 class SVMClassifier(_BinaryClassifier):
-    """Two classes by the support vector machine, `rue.SVM` (A5, and A6 with weighting="t"), predicting by its average.
+    """A classifier of two classes: the support vector machine, `rue.SVM`, predicting by the average of its points.
 
-    `alpha` is λ, called as in `SGDClassifier`.
+    It minimises the hinge loss plus (λ/2)‖w‖² (docs/theory.md, A5, and A6 with weighting="t"). `alpha` is λ, called as
+    in `SGDClassifier`.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1, 0, 1, 0])
+    >>> SVMClassifier().fit(X, y).predict(X[:2])
+    array([1, 0])
     """
 
     loss = "hinge"

@@ -27,7 +27,15 @@ FAR_FROM_1 = 64
 
 @dataclasses.dataclass(frozen=True)
 class Comparator:
-    """The best point of a domain for a stored stream, as an interval that holds the infimum of the total loss."""
+    """The best point of a domain for a stored stream, and an interval that holds the least total loss.
+
+    `value` is F(u) = Σ weight·[ℓ(⟨u, x_t⟩, y_t) + (λ/2)‖u‖²] at the point; `at_least` is proved by duality
+    (docs/theory.md, D5). `best_in_hindsight` makes it.
+
+    >>> best = best_in_hindsight([[1.0], [-1.0]], [2.0, 0.0], loss="square", radius=10.0)
+    >>> best.point.round(6), best.gap < 1e-5
+    (array([1., 1.]), True)
+    """
 
     domain: Domain
     loss: Loss
@@ -81,8 +89,9 @@ def best_in_hindsight(
 ) -> Comparator:
     """Minimise the stream's total loss Σ weight·[ℓ(⟨u,x⟩, y) + (λ/2)‖u‖²] over a ball, or a domain, or without either.
 
-    Labels are as the loss takes them. The search ends when the certified gap is `tolerance` times the loss; whatever
-    the gap is when it ends, the interval is true.
+    This is what regret compares with (docs/theory.md, Q2); the interval is proved by duality (D5). Labels are as the
+    loss takes them. The search ends when the certified gap is `tolerance` times the loss. If it ends earlier, the
+    interval is wider, still true, and `note` says so. `start` is a point to begin at.
 
     >>> import numpy as np
     >>> best = best_in_hindsight(np.eye(2), [1, -1], loss="hinge", radius=1, intercept=False)

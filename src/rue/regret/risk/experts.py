@@ -41,7 +41,12 @@ _MIXABLE = METHODS[:3]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Mixed:
-    """What mixing gave, and what it may have cost at most."""
+    """A mixture of several models' predictions, and a bound on what mixing has cost (docs/theory.md, B12).
+
+    >>> mixed = mix([[0.0, 2.0], [0.0, 2.0]], [1, 1])
+    >>> mixed.method, mixed.predictions.round(3)
+    ('probability', array([0.802, 1.061]))
+    """
 
     method: str
     predictions: Any
