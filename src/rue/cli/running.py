@@ -36,16 +36,16 @@ class Every:
         """`100000`, or `30s`."""
         try:
             if text.endswith("s"):
-                found = cls(seconds=float(text[:-1]))
+                every = cls(seconds=float(text[:-1]))
             else:
-                found = cls(examples=int(text.replace("_", "").replace(",", "")))
+                every = cls(examples=int(text.replace("_", "").replace(",", "")))
         except ValueError:
-            found = cls()
-        if not (found.examples or found.seconds) or (found.examples or 0) < 0 or (found.seconds or 0) < 0:
+            every = cls()
+        if not (every.examples or every.seconds) or (every.examples or 0) < 0 or (every.seconds or 0) < 0:
             raise SettingsError(
                 f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {text!r}."
             )
-        return found
+        return every
 
 
 class Predictions:
