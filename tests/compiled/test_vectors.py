@@ -14,8 +14,8 @@ from sklearn.utils import murmurhash3_32
 
 from rue.compiled.bridge import kernel
 from rue.compiled.vectors import BYTES, HASHED, LANES, QUAD, count_smaller, ends_among, hash_words
+from rue.streams.formats import vw
 from rue.streams.names import NOTHING_NEW
-from rue.streams.text import vw
 from rue.streams.text.csr import LONG, SHORT, open_csr
 from rue.streams.text.hashing import Hasher
 from rue.streams.text.lines import count_lines, read_lines

@@ -14,14 +14,14 @@ from rue.models.file import Model, save_model
 from rue.outputs import Output
 from rue.runs.passes import Pass
 from rue.streams import Block
+from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
-from rue.streams.files.files import Place, Read, Spot
 
 __all__ = ["INTERRUPTED", "START", "Every", "Predictions", "Running", "csv_row"]
 
 
 INTERRUPTED = "interrupted"
-START = Spot(Place(), lambda: "")
+START = Position()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Running:
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     number: int = 1
     """Which pass it is in."""
-    spot: Spot = START
+    spot: Position = START
     reading: float = 0.0
     """Seconds spent waiting for data."""
     record: Callable[[Block, Any], None] = lambda block, made: None
@@ -143,33 +143,33 @@ class Running:
 
     def _once(self, stop: threading.Event) -> str:
         started = time.perf_counter()
-        for read in self.data.reads(stop, self.spot.place):
+        for chunk in self.data.reads(stop, self.spot):
             self.reading += time.perf_counter() - started
-            self.progress.tell(self.data.doubts)
-            why = self._learn(read)
+            self.progress.tell(self.data.warnings)
+            why = self._learn(chunk)
             if why:
                 return why
-            self.progress.update(self.going, self.data.share(self.spot.place))
+            self.progress.update(self.going, self.data.share(self.spot))
             self._maybe_save()
             if stop.is_set():
                 break
             started = time.perf_counter()
         return ""
 
-    def _learn(self, read: Read) -> str:
+    def _learn(self, chunk: Chunk) -> str:
         """A chunk; why it stops, if it does."""
-        if len(read.chunk.block) and read.chunk.block.y is None:
-            return f"{read.name} has no labels."
-        block, out = self.going.take(read)
+        if len(chunk.block) and chunk.block.y is None:
+            return f"{chunk.name} has no labels."
+        block, out = self.going.take(chunk)
         bad = self.going.stopped_by
-        self.spot = read.after if bad is None else read.before_line(bad.line)
+        self.spot = chunk.end if bad is None else chunk.before_line(bad.line)
         self.record(block, out)
         if self.predictions is not None:
             self.predictions.write(out)
         if bad is None:
             return ""
         hint = "" if self.going.stopped is not None else " (--bad skip passes over such lines)"
-        return f"{str(read.error(bad)).rstrip('.')}{hint}."
+        return f"{str(chunk.error(bad)).rstrip('.')}{hint}."
 
     # Saving.
 
@@ -201,14 +201,14 @@ class Running:
         if not finished:
             position = {
                 "paths": list(self.data.paths),
-                "format": self.data.told,
+                "format": self.data.format_name,
                 "separator": self.data.separator,
                 "pass": self.number,
                 "passes": self.passes,
-                "file": self.spot.place.file,
-                "offset": self.spot.place.offset,
-                "line": self.spot.place.line,
-                "heads": self.data.heads(self.spot.place),
+                "file": self.spot.file,
+                "offset": self.spot.offset,
+                "line": self.spot.line,
+                "heads": self.data.heads(self.spot),
                 "tail": self.spot.tail(),
                 **({"predictions": None} if self.predictions is None else self.predictions.place()),
             }

@@ -209,12 +209,12 @@ def learn(
     stream, kept = read(X, y, weights, **how), Kept()
     if y is not None and not isinstance(y, str | int):
         going.begin(y)
-    for piece in stream.reads():
-        kept.add(going, *going.take(piece))
+    for chunk in stream.reads():
+        kept.add(going, *going.take(chunk))
         if stream.lent:
             going.catch_up()
         if going.stopped_by is not None:
-            raise piece.error(going.stopped_by)
+            raise chunk.error(going.stopped_by)
     return kept.run(going, stream)
 
 
@@ -258,8 +258,8 @@ class Kept:
 def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
     """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
     average, parts = bool(learner.algorithm.averaging), []
-    for piece in read_like(features, X).reads(labelled=False):
-        if piece.chunk.first_bad:
-            raise piece.error(piece.chunk.first_bad)
-        parts.append(learner.predict_many(piece.chunk.block, average=average))
+    for chunk in read_like(features, X).reads(labelled=False):
+        if chunk.first_bad:
+            raise chunk.error(chunk.first_bad)
+        parts.append(learner.predict_many(chunk.block, average=average))
     return np.concatenate(parts) if parts else np.empty(0)

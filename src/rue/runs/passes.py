@@ -17,8 +17,7 @@ from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.baselines import Baselines
 from rue.streams import Block, Labels
-from rue.streams.chunk import BadRow
-from rue.streams.files.files import Read
+from rue.streams.chunk import BadRow, Chunk
 from rue.threads import helpers
 
 __all__ = ["LARGE", "NO_CERTIFICATE", "Pass", "default_learner"]
@@ -232,12 +231,11 @@ class Pass:
         self._evidence.widen(self._evidence.room_for(self.learner.places))
         return self._evidence.ledger
 
-    def take(self, read: Read) -> tuple[Block, Any]:
-        """Learn what was read, up to the row that stops the pass: those examples and their predictions.
+    def take(self, chunk: Chunk) -> tuple[Block, Any]:
+        """Learn a chunk, up to the row that stops the pass: those examples and their predictions.
 
         `stopped` then counts the row in the block, and `stopped_by` says which line it is.
         """
-        chunk = read.chunk
         bad = chunk.first_bad if self.bad == "stop" else None
         block = chunk.block if bad is None else chunk.block.first(bad.place)
         out = self.learn(block) if len(block) else np.empty(0)
