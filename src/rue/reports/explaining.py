@@ -294,11 +294,11 @@ def _table_row(model: Model, x: Any) -> tuple[Any, Any]:
         import pyarrow as pa
 
         x = pa.Table.from_pylist([dict(x)])
-    reads = list(read_like(model.features, x).reads(labelled=False))
-    bad = [(piece, row) for piece in reads for row in piece.chunk.bad]
+    chunks = list(read_like(model.features, x).reads(labelled=False))
+    bad = [(chunk, row) for chunk in chunks for row in chunk.bad]
     if bad:
         raise bad[0][0].error(bad[0][1])
-    rows = [piece.chunk.block for piece in reads if len(piece.chunk.block)]
+    rows = [chunk.block for chunk in chunks if len(chunk.block)]
     if sum(map(len, rows)) != 1:
         raise DataError(f"explain takes one example at a time, not {sum(map(len, rows))}.")
     X = rows[0].in_order().X
