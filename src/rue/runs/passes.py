@@ -228,7 +228,7 @@ class Pass:
             self.catch_up()
         self._evidence.follow(self.learner)
         if self._helped:
-            return self._evidence.ledger._replace(apart=True)
+            return self._evidence.ledger._replace(adds_gradients=False)
         self._evidence.widen(self._evidence.room_for(self.learner.places))
         return self._evidence.ledger
 
