@@ -9,7 +9,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Kernels(BuildHookInterface):
-    """Runs `rue.cli.prebuild` for a wheel that is to be handed out; an editable install has `make` for that."""
+    """Runs `rue.cli.prebuild` when a wheel is built; for an editable install `make run` does it.
+
+    A wheel with machine code is tagged for the platform. Where the kernels cannot be compiled, the wheel has none.
+    """
 
     def initialize(self, version: str, build_data: dict) -> None:
         if version == "editable":

@@ -116,8 +116,8 @@ def test_a_socket_is_written_into_and_stays_one(which, folder, inside):
         thread.join(60)
     assert stat.S_ISSOCK(os.lstat("out").st_mode)
     assert len(got[0]) > 100
-    said = inside(*COMMANDS[which], "out", ok=1).err  # nobody listens any more
-    assert said == "rue: out cannot be written: connection refused.\n"
+    message = inside(*COMMANDS[which], "out", ok=1).err  # nobody listens any more
+    assert message == "rue: out cannot be written: connection refused.\n"
     assert stat.S_ISSOCK(os.lstat("out").st_mode)
 
 
@@ -157,8 +157,8 @@ def test_descriptors_are_written_into(folder, inside):
     os.close(far)
     with open(near, "rb") as file:
         assert file.read() == wanted.read_bytes()
-    said = inside("predict", "m.rue", "s.csv", "-o", "/dev/fd/999", ok=1).err
-    assert said == "rue: /dev/fd/999 cannot be written: descriptor 999 is not open for writing.\n"
+    message = inside("predict", "m.rue", "s.csv", "-o", "/dev/fd/999", ok=1).err
+    assert message == "rue: /dev/fd/999 cannot be written: descriptor 999 is not open for writing.\n"
 
 
 # What is read.
@@ -186,12 +186,12 @@ def test_an_output_that_is_read_is_refused(which, how, folder, inside):
         os.symlink(f"below/x{suffix}", source)
         name = f"alias/x{suffix}"
     before = contents()
-    said = inside(*COMMANDS[which], name, ok=2).err
+    message = inside(*COMMANDS[which], name, ok=2).err
     if (which, how) == ("--plot", "same"):
-        assert "a picture is saved as .png" in said
+        assert "a picture is saved as .png" in message
     else:
-        assert f"would replace {source}, which is read: choose another name." in said
-    assert said.count("\n") == 1
+        assert f"would replace {source}, which is read: choose another name." in message
+    assert message.count("\n") == 1
     assert contents() == before
 
 
@@ -254,11 +254,11 @@ def test_two_outputs_in_one_file_are_refused(pair, how, folder, inside):
         first, second = "below/one", "alias/one"
     before = sorted(os.listdir()), contents()
     options = pair.split()
-    said = inside(*LEARN, options[0], first, options[1], second, ok=2).err
+    message = inside(*LEARN, options[0], first, options[1], second, ok=2).err
     names = {options[0]: first, options[1]: second}
     order = sorted(options, key=["--model", "--checkpoint", "--predictions", "--report"].index)
     told = [f"{option} {names[option]}" for option in order]
-    assert said == f"rue: {told[1]} is the same file as {told[0]}: give each a file of its own.\n"
+    assert message == f"rue: {told[1]} is the same file as {told[0]}: give each a file of its own.\n"
     assert (sorted(os.listdir()), contents()) == before
 
 
@@ -346,8 +346,8 @@ def limited(*args, stdout=subprocess.PIPE):
 
 def test_a_full_disk_is_said_and_the_rest_is_saved(folder):
     write_table("s.csv", 8000)
-    made = ["--model", "m.rue", "--report", "r.json"]
-    done = limited(*LEARN, "--predictions", "p.csv", *made)
+    outputs = ["--model", "m.rue", "--report", "r.json"]
+    done = limited(*LEARN, "--predictions", "p.csv", *outputs)
     assert done.returncode == 1
     assert done.stderr == "rue: p.csv cannot be written: file too large.\n"
     assert read("r.json")["examples"] == load_model("m.rue").learner.t > 0
@@ -465,11 +465,11 @@ def closed(number, *args):
 
 def test_standard_streams_may_be_closed(folder, inside):
     inside(*LEARN, "--model", "m.rue", "--report", "wanted.json", "--predictions", "wanted.csv")
-    made = ["--report", "r.json", "--predictions", "p.csv", "--model", "m2.rue"]
+    outputs = ["--report", "r.json", "--predictions", "p.csv", "--model", "m2.rue"]
     for number in (0, 1, 2):
         for path in ("r.json", "p.csv"):
             Path(path).unlink(missing_ok=True)
-        done = closed(number, *LEARN[:-1], *made)  # with progress
+        done = closed(number, *LEARN[:-1], *outputs)  # with progress
         assert done.returncode == 0, done
         assert read("r.json") == read("wanted.json")
         assert Path("p.csv").read_bytes() == Path("wanted.csv").read_bytes()
@@ -553,9 +553,9 @@ def test_nothing_learnt_is_said(rows, words, folder, inside):
     Path("s.csv").write_text(f"a,w,y\n{rows}")
     learner = ["--learner", "ogd", "--loss", "square"] if "yes" not in rows else []
     for quiet in (["-q"], []):
-        said = inside("learn", "s.csv", "--target", "y", "--weight", "w", *learner, *quiet, "--report", "r.json", ok=1)
-        assert said.err.startswith("rue: nothing was learnt from s.csv: ")
-        assert words in said.err
-        assert said.err.count("\n") == 1
-        assert said.out == ""
+        done = inside("learn", "s.csv", "--target", "y", "--weight", "w", *learner, *quiet, "--report", "r.json", ok=1)
+        assert done.err.startswith("rue: nothing was learnt from s.csv: ")
+        assert words in done.err
+        assert done.err.count("\n") == 1
+        assert done.out == ""
         assert read("r.json")["examples"] == 0

@@ -1,7 +1,19 @@
 """The accounts of a run: a function of the stream and of the predictions made before each update, of nothing else.
 
-A ledger is written to inside the learning loop, or by `keep_accounts` from the predictions of any other model; either
-way by the same compiled method, example by example, so the sums are the same bits.
+They are what the certificate D1 needs (docs/theory.md): with slopes g_t = weight·ℓ'(p_t, y_t), the regret against any
+u is at most A − ⟨S, u⟩, where A = Σ g_t p_t and S = Σ g_t x_t. A ledger is written to inside the learning loop, or by
+`keep_accounts` from the predictions of any other model; either way by the same compiled method, example by example, so
+the sums have the same bits.
+
+>>> import numpy as np
+>>> from rue import Square
+>>> from rue.rows import DenseRows
+>>> rows = DenseRows(np.array([1.0, 2.0]), np.uint64(1), np.uint64(0))  # x = 1 and x = 2
+>>> ledger = open_ledger(1)
+>>> keep_accounts(Square(), ledger, rows, np.array([1.0, 1.0]), np.empty(0), np.array([0.0, 2.0]), 0)
+(2, 0)
+>>> ledger.sums[EXAMPLES], ledger.sums[LOSS], ledger.sums[A], ledger.S
+(np.float64(2.0), np.float64(2.0), np.float64(4.0), array([2.]))
 """
 
 from __future__ import annotations
@@ -29,9 +41,14 @@ __all__ = [
 ]
 
 EXAMPLES, WEIGHT, LOSS, MISTAKES, A = range(5)
+"""Where each sum stands in `Ledger.sums`."""
 P, Y, MASS, VALUE, SLOPE = range(5)
-TOGETHER = 64
-"""How many rows are entered at once."""
+"""Where a row's prediction, label, weight, loss and slope stand in `Ledger.waiting`."""
+BATCH = 64
+"""How many rows are added to the sums at a time.
+
+Many rows together take a fraction of the time of each by itself: their losses are computed in vector instructions, and
+the learner's tables stay in the cache while it learns."""
 LARGE = 1e75
 """Where prediction, label, weight and features are no larger than this, no product of a round overflows."""
 
@@ -46,7 +63,7 @@ def overflows(loss: Any, p: Any, y: Any, weight: Any, slope: Any) -> Any:
 
 @values
 class Silent(NamedTuple):
-    """No accounts: for a pass that wants predictions and nothing else."""
+    """A ledger that adds up nothing, for a pass that wants predictions only. Its methods are those of `Ledger`."""
 
     nothing: Any
 
@@ -72,35 +89,33 @@ class Ledger(NamedTuple):
     """The number of examples, Σ weight, Σ weight·ℓ, mistakes, and A = Σ g_t p_t with g_t = weight·slope."""
     S: Any
     waiting: Any
-    """Of the last few rows, which are not in the sums yet, prediction, label, weight, loss and slope."""
-    many: Any
-    """How many they are."""
-    apart: Any
-    """Whether S is left to somebody else, who has the predictions (`add_up`)."""
+    """Prediction, label, weight, loss and slope of the last few rows, which are not in the sums yet."""
+    count: Any
+    """How many rows are waiting, in an array of one number."""
+    adds_gradients: Any
+    """False when a helper thread adds up S from the predictions (`add_up`)."""
 
     def room(self, size: Any) -> Any:
         """Whether rows of `size` coordinates fit."""
-        return self.apart or size <= self.S.size
-
-    # Many rows together take a fraction of the time of each by itself: a learner has tables of its own in the cache.
+        return not self.adds_gradients or size <= self.S.size
 
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any) -> None:
-        """An example that is scored; then comes `next_row`."""
-        k, waiting = self.many[0], self.waiting
+        """Enter the prediction and the label of a row that is scored; call `next_row` after it."""
+        k, waiting = self.count[0], self.waiting
         waiting[P, k], waiting[Y, k], waiting[MASS, k] = p, y, weight
 
     def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
-        """Row i is done, whether it was scored or not; rows follow each other, and after the last comes `close`."""
+        """End row i, scored or not. It is called for each row in order, and `close` after the last."""
         if not scored:
-            self.enter(loss, rows.row(i), 1.0, 1.0, 0.0)
-        self.many[0] += 1
-        if self.many[0] == TOGETHER:
+            self.enter(loss, rows.row(i), 1.0, 1.0, 0.0)  # a weight of 0: it counts for nothing
+        self.count[0] += 1
+        if self.count[0] == BATCH:
             self.close(loss, rows, i + 1)
 
     @noinline
     def close(self, loss: Any, rows: Any, end: Any) -> None:
-        """Enter what is waiting, of the rows before `end`."""
-        sums, waiting, many = self.sums, self.waiting, self.many[0]
+        """Add the waiting rows, the last ones before row `end`, to the sums."""
+        sums, waiting, many = self.sums, self.waiting, self.count[0]
         examples, mass, lost, mistakes, along = sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A]
         loss.at_once(0, many, waiting[VALUE], waiting[SLOPE], waiting[P], waiting[Y])
         for k in range(many):
@@ -112,14 +127,14 @@ class Ledger(NamedTuple):
                 mistakes += 1.0 if waiting[Y, k] * p <= 0.0 else 0.0
                 along += weight * waiting[SLOPE, k] * p
         sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A] = examples, mass, lost, mistakes, along
-        for k in range(0 if self.apart else many):
+        for k in range(many if self.adds_gradients else 0):
             weight, g = waiting[MASS, k], waiting[MASS, k] * waiting[SLOPE, k]
             if weight > 0.0 and g != 0.0:  # what was not scored may have any slope
                 rows.row(end - many + k).add_afar(g, self.S)
-        self.many[0] = 0
+        self.count[0] = 0
 
     def grown(self, size: int) -> Ledger:
-        """Room for at least `size` coordinates."""
+        """The same accounts with room for at least `size` coordinates of S."""
         if size <= self.S.size:
             return self
         S = np.zeros(size)
@@ -127,23 +142,24 @@ class Ledger(NamedTuple):
         return self._replace(S=S)
 
     def merged(self, other: Ledger) -> Ledger:
-        """The accounts of two parts of a stream together: everything just adds up."""
+        """The accounts of two parts of a stream together: every sum is the sum of the two."""
         size = max(self.S.size, other.S.size)
         return open_ledger()._replace(sums=self.sums + other.sums, S=self.grown(size).S + other.grown(size).S)
 
 
 def open_ledger(size: int = 0) -> Ledger:
-    """Accounts with nothing in them yet."""
-    return Ledger(np.zeros(5), np.zeros(size), np.zeros((SLOPE + 1, TOGETHER)), np.zeros(1, dtype=np.int64), False)
+    """Accounts of no examples, with room for rows of `size` coordinates."""
+    return Ledger(np.zeros(5), np.zeros(size), np.zeros((SLOPE + 1, BATCH)), np.zeros(1, dtype=np.int64), True)
 
 
 @kernel
 def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any, begin: Any) -> Any:
-    """Enter rows from `begin` on, scored by `predictions`.
+    """Add up the rows from `begin` on, with the `predictions` of any model.
 
-    Returns the first row that cannot be entered, and how many were left out because their prediction is NaN (a learner
-    refused them) or because their loss, or slope times features, is too large to be added up; the prediction of such a
-    row is made NaN.
+    Returns the first row that is not valid (no finite features, wrong order, a label that the loss does not accept, an
+    infinite prediction), which ends it, and how many rows were left out. A row is left out if its prediction is NaN,
+    because a learner refused it, or if its loss, or slope times features, is too large to be added up; the prediction
+    of such a row is set to NaN.
     """
     left_out, i, good = 0, begin, True
     size = rows.coordinates()
@@ -177,9 +193,9 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
 
 @kernel
 def add_up(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any) -> Any:
-    """Enter the rows that have a prediction, which are known to be sound; the others may be anything.
+    """Add up the rows that have a finite prediction, which a learner has checked; the others may hold anything.
 
-    Nothing is entered, and False returned, if there is no room for the rows or they have not as many predictions.
+    Does nothing and returns False if the ledger has no room for the rows, or there are fewer predictions than rows.
     """
     if not ledger.room(rows.coordinates()) or predictions.size < y.size:
         return False

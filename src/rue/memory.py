@@ -19,23 +19,27 @@ __all__ = ["aligned", "aligned_zeros", "gibibytes", "memory_limit"]
 CACHE_LINE = 64
 """The bytes of a line of the processor's cache."""
 
-_OF_THE_GROUP = Path("/sys/fs/cgroup/memory.max")
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux says how much a container, or another group of processes, may take."""
 
 
 def memory_limit() -> int:
-    """The most bytes this process may take: the machine's, or what a limit of its own or of its container leaves."""
+    """The most bytes this process may take: the machine's memory, or the limit of the process or of its container."""
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     own = resource.getrlimit(resource.RLIMIT_AS)[0]
     if own != resource.RLIM_INFINITY:
         limits.append(own)
     with contextlib.suppress(OSError, ValueError):  # no such group, or no limit ("max")
-        limits.append(int(_OF_THE_GROUP.read_text()))
+        limits.append(int(_CGROUP_LIMIT.read_text()))
     return min(limits)
 
 
 def gibibytes(size: int) -> str:
-    """A number of bytes in words: `1.5 GiB`."""
+    """A number of bytes in GiB.
+
+    >>> gibibytes(3 * 2**29)
+    '1.5 GiB'
+    """
     return f"{size / 2**30:,.1f} GiB"
 
 

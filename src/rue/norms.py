@@ -13,13 +13,13 @@ import numpy as np
 __all__ = ["LARGEST_TERM", "LEAST_PRODUCT", "LEAST_SQUARE", "LOST", "SMALL", "UP", "norm", "norms_of_rows"]
 
 LEAST_SQUARE = 2.0**-940
-"""A sum of squares that is smaller than this, and not 0, may have lost digits or terms."""
+"""A sum of squares that is smaller than this, and not 0, may have lost digits or terms to underflow."""
 LEAST_PRODUCT = 2.0**-1000
 """A product that is smaller than this, and not 0, may have lost digits."""
 LARGEST_TERM = 2.0**960
 """The largest loss, or product of slope and feature, that is added to a sum: 2^60 of them do not overflow."""
 LOST = 2.0**-1074
-"""How much a product that underflows may be off."""
+"""The largest error of a product that underflows: the smallest positive float."""
 SMALL, UP = 2.0**-400, 2.0**600
 """A column whose largest magnitude is below `SMALL` is multiplied by `UP` before it is squared."""
 
@@ -28,7 +28,11 @@ _LOW, _HIGH = 1e-140, 1e140
 
 
 def norm(v: Any) -> float:
-    """‖v‖ of a vector; infinite only if it has no smaller value as a float, 0 only if v is 0."""
+    """‖v‖ of a vector; infinite only if it is larger than any float, 0 only if v is 0.
+
+    >>> norm([0.0, 1e-200]), float(np.linalg.norm([0.0, 1e-200]))
+    (1e-200, 0.0)
+    """
     v = np.asarray(v, dtype=np.float64)
     with np.errstate(all="ignore"):
         plain = float(np.linalg.norm(v))
@@ -37,12 +41,16 @@ def norm(v: Any) -> float:
         top = float(np.abs(v).max())
         if not 0.0 < top < np.inf:
             return top
-        exponent = int(np.frexp(top)[1])
+        exponent = int(np.frexp(top)[1])  # a power of two: scaling by it is exact
         return float(np.ldexp(np.linalg.norm(np.ldexp(v, -exponent)), exponent))
 
 
 def norms_of_rows(X: Any, intercept: bool) -> Any:
-    """‖x_t‖ of each row of a matrix, dense or sparse, the intercept's 1 included where there is one."""
+    """‖x_t‖ of each row of a matrix, dense or sparse, the intercept's 1 included where there is one.
+
+    >>> norms_of_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), intercept=False).tolist()
+    [5.0, 0.0]
+    """
     dense = isinstance(X, np.ndarray)
     with np.errstate(all="ignore"):
         squares = np.einsum("ij,ij->i", X, X) if dense else X.multiply(X).sum(axis=1)
@@ -51,9 +59,9 @@ def norms_of_rows(X: Any, intercept: bool) -> Any:
             return plain
         tops = np.asarray((np.abs(X) if dense else abs(X).max(axis=1).toarray()).reshape(len(plain), -1))
         tops = tops.max(axis=1, initial=float(intercept))
-        odd = np.flatnonzero(~((plain >= _LOW) & (plain <= _HIGH)) & (tops > 0.0))
+        extreme = np.flatnonzero(~((plain >= _LOW) & (plain <= _HIGH)) & (tops > 0.0))
         ones = np.ones(int(intercept))
-        for i in odd:
+        for i in extreme:
             row = X[i] if dense else X[[i]].data
             plain[i] = norm(np.concatenate([ones, np.ravel(row)]))
         return plain

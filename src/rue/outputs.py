@@ -6,6 +6,13 @@ regular file (a pipe, a device, a socket, `/dev/stdout`, `/dev/fd/3`) is written
 
 A temporary file is called `.NAME.<16 hexadecimal digits>.part`, after the name of the file it is to become. It is
 removed if writing fails; only a process that is killed leaves it behind.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     write_file(f"{folder}/a.txt", b"one")
+...     write_file(f"{folder}/a.txt", b"two")
+...     Path(folder, "a.txt").read_bytes(), os.listdir(folder)
+(b'two', ['a.txt'])
 """
 
 from __future__ import annotations
@@ -30,7 +37,7 @@ _TEMPORARY = re.compile(r"\.[^/\0]{1,50}\.[0-9a-f]{16}\.part")
 
 
 def write_file(path: Target, content: bytes) -> None:
-    """Write a whole file; if that fails, what was there stays."""
+    """Write a whole file; if that fails, the old one stays as it was."""
     output = Output(path)
     try:
         output.write(content)
@@ -50,11 +57,11 @@ class Output:
     def __init__(self, path: Target, resumed: tuple[str | None, int] | None = None) -> None:
         self.path = path
         self.failed = False
-        """Whether something could not be written; nothing more is then."""
+        """Whether a write failed; nothing more is written then."""
         self.keep = False
         """Whether `abandon` leaves the temporary file, because a checkpoint refers to it."""
         self.temporary: Path | None = None
-        """None where the target is written into directly."""
+        """The temporary file; None where the target is written into directly."""
         self.target = Path(os.path.realpath(path))
         _unfinished.add(self)
         try:
@@ -82,6 +89,7 @@ class Output:
         return handle
 
     def _continue(self, name: str | None, length: int) -> int:
+        """The temporary file of an earlier process, cut back to the length that its checkpoint names."""
         if name is not None and not _TEMPORARY.fullmatch(name):
             raise DataError(f"{self.path}: the checkpoint names {name[:80]!r}, which is no temporary file of rue's.")
         temporary = self.target.with_name(f"{self.target.name}.part" if name is None else name)
@@ -94,8 +102,8 @@ class Output:
         try:
             if not _lock(handle):
                 raise DataError(f"{temporary} is being written by another process: let it end first.")
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_size < length:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_size < length:
                 raise DataError(missing)
             os.ftruncate(handle, length)
             os.lseek(handle, 0, os.SEEK_END)
@@ -105,6 +113,7 @@ class Output:
         return handle
 
     def _copy(self, length: int, missing: str) -> int:
+        """A new temporary file that begins with the first bytes of the target, or the error `missing`."""
         try:
             source = open(self.target, "rb")  # noqa: SIM115
         except FileNotFoundError:
@@ -154,7 +163,7 @@ class Output:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Errors of the system as one sentence."""
+        """Turns errors of the system into one sentence of ours."""
         try:
             yield
         except OSError as error:
@@ -166,6 +175,7 @@ class Output:
 
 
 _unfinished: set[Output] = set()
+"""Outputs whose temporary files are to be removed should the process be stopped."""
 
 
 def _remove_temporary(output: Output) -> None:
@@ -183,16 +193,16 @@ cleanups.append(_remove_all)
 
 
 def _open_special(path: Target) -> int | None:
-    """What is no regular file, opened for writing; None for a regular file or a name not in use."""
+    """A pipe, device or socket, opened for writing; None for a regular file or a name not in use."""
     number = _descriptor(path)
     if number is not None:
         return os.dup(number)
-    found = _stat(path)
-    if found is None or stat.S_ISREG(found.st_mode):
+    status = _stat(path)
+    if status is None or stat.S_ISREG(status.st_mode):
         return None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise OSError(0, "it is a folder")
-    if stat.S_ISSOCK(found.st_mode):
+    if stat.S_ISSOCK(status.st_mode):
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
             connection.connect(os.fspath(path))
             return os.dup(connection.fileno())
@@ -200,7 +210,7 @@ def _open_special(path: Target) -> int | None:
 
 
 def _descriptor(path: Target) -> int | None:
-    """The number of a descriptor of this process that a path stands for, as /dev/stdout and /dev/fd/3 do.
+    """The number of the descriptor of this process that a path names, as /dev/stdout and /dev/fd/3 do, or None.
 
     They are duplicated, not opened by name: opened again, a regular file would be written from its start.
     """
@@ -234,12 +244,14 @@ def _stat(path: Target) -> os.stat_result | None:
 
 
 def _write(handle: int, content: bytes) -> None:
+    """Write all bytes; the system may take some at a time."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(handle, rest) :]
 
 
 def _sync_folder(folder: Path) -> None:
+    """Have a folder's list of names on the disk, so that a file keeps its new name if the power fails."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -258,14 +270,14 @@ def require_writable(*paths: Target | None) -> None:
         folder = Path(os.path.realpath(path)).parent
         why = ""
         try:
-            number, found = _descriptor(path), _stat(path)
+            number, status = _descriptor(path), _stat(path)
         except OSError as error:
             raise DataError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}.") from None
         if number is not None:
             why = "" if _is_open_for_writing(number) else f"descriptor {number} is not open for writing"
-        elif found is not None and stat.S_ISDIR(found.st_mode):
+        elif status is not None and stat.S_ISDIR(status.st_mode):
             why = "it is a folder"
-        elif found is not None and not stat.S_ISREG(found.st_mode):
+        elif status is not None and not stat.S_ISREG(status.st_mode):
             why = "" if os.access(path, os.W_OK) else "permission denied"
         elif not folder.is_dir():
             why = f"there is no folder {Path(path).parent}"
@@ -324,14 +336,15 @@ def require_not_read(outputs: Mapping[str, Target | None], inputs: Iterable[Targ
 
 
 def _identity(path: Target) -> tuple[int | str, ...] | None:
-    """What two names of one file have in common: device and inode; of a file to be made, its folder's and the name.
+    """What all names of one file share: device and inode; for a file that does not exist, its folder's and its name.
 
-    None for character devices, which several may write to and read at once, and for what cannot be looked at.
+    None for character devices, which several processes may write to and read at once, and where the system refuses to
+    say.
     """
     with contextlib.suppress(OSError):
-        found = _stat(path)
-        if found is not None:
-            return None if stat.S_ISCHR(found.st_mode) else (found.st_dev, found.st_ino)
+        status = _stat(path)
+        if status is not None:
+            return None if stat.S_ISCHR(status.st_mode) else (status.st_dev, status.st_ino)
         real = Path(os.path.realpath(path))
         folder = os.stat(real.parent)
         return folder.st_dev, folder.st_ino, real.name
@@ -340,7 +353,7 @@ def _identity(path: Target) -> tuple[int | str, ...] | None:
 
 def _identity_of_descriptor(number: int) -> tuple[int | str, ...] | None:
     with contextlib.suppress(OSError):
-        found = os.fstat(number)
-        if stat.S_ISREG(found.st_mode):
-            return found.st_dev, found.st_ino
+        status = os.fstat(number)
+        if stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
     return None

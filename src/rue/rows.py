@@ -253,7 +253,7 @@ class SparseRows(NamedTuple):
         return self.width + self.shift
 
     def sound(self, i: Any) -> Any:
-        """Whether the part of the arrays that row i is said to be lies inside them."""
+        """Whether `indptr` puts row i inside the arrays."""
         return 0 <= self.indptr[i] <= self.indptr[i + 1] <= min(self.indices.size, self.values.size)
 
     def row(self, i: Any) -> SparseRow:

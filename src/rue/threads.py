@@ -1,4 +1,4 @@
-"""Threads that work beside the one that everybody waits for."""
+"""Low-priority helper threads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["helpers"]
 
-YIELDING = 5
-"""How nice they are: of a core that both want, the thread they help gets three quarters."""
+NICENESS = 5
+"""Added to the niceness of a helper: of a core that both want, the main thread gets three quarters."""
 
 
 def helpers(many: int, name: str) -> ThreadPoolExecutor:
-    """So many threads that give way to the learner's, where there are not enough cores for all."""
-    return ThreadPoolExecutor(many, name, initializer=_give_way)
+    """An executor of `many` threads of low priority: where cores are short, the learner's thread goes first.
+
+    >>> with helpers(2, "example") as executor:
+    ...     executor.submit(sum, [1, 2]).result()
+    3
+    """
+    return ThreadPoolExecutor(many, name, initializer=_lower_priority)
 
 
-def _give_way() -> None:
+def _lower_priority() -> None:
     if sys.platform == "linux":  # elsewhere niceness belongs to the whole process
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), YIELDING + os.getpriority(os.PRIO_PROCESS, 0))
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS + os.getpriority(os.PRIO_PROCESS, 0))

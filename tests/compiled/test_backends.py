@@ -73,6 +73,10 @@ def test_a_method_that_overrides_one_that_is_called_is_called_too():
     assert not is_noinline(Own, "sweep")  # of another name in rue.domains.intersection
 
 
+def test_the_front_door_says_what_each_of_its_names_is_for():
+    assert [name for name in rue.compiled.__all__ if f"`{name}`" not in rue.compiled.__doc__] == []
+
+
 UNTOUCHED = """
 import sys
 import numba, numpy as np

@@ -81,7 +81,7 @@ def kernels():
              for k in vars(module).values() if isinstance(k, Kernel)}
     return list(found.values())
 
-def tell(**facts):
+def report(**facts):
     folder = _cache.cache_folder()
     compiled = sum(k.compiled() for k in kernels())
     print(json.dumps({"compiled": compiled, "folder": folder and str(folder), "file": rue.__file__, **facts}))
@@ -121,8 +121,8 @@ def begin(script: Any, cache: Any = None, path: Any = None, limit: int | None = 
 def end(child: Any) -> dict[str, Any]:
     out, err = child.communicate(timeout=600)
     assert child.returncode == 0, f"exit {child.returncode}\n{out}\n{err[-3000:]}"
-    told: dict[str, Any] = json.loads(out.splitlines()[-1])
-    return told
+    answer: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return answer
 
 
 def call(script: Any, cache: Any = None, path: Any = None, **more: Any) -> dict[str, Any]:
@@ -174,10 +174,10 @@ def met(kernel: Any) -> int:
 
 @pytest.fixture(scope="module")
 def twins(site, tmp_path_factory):
-    """Two processes that compile run_rows at the same moment into one empty cache: what each told, and the cache."""
+    """Two processes that compile run_rows at the same moment into one empty cache: what each answer, and the cache."""
     cache = tmp_path_factory.mktemp("warm")
     start = tmp_path_factory.mktemp("start")
-    pair = [begin(HEAD + together(start, 2) + "tell(p=ogd())\n", cache) for _ in range(2)]
+    pair = [begin(HEAD + together(start, 2) + "report(p=ogd())\n", cache) for _ in range(2)]
     return [end(child) for child in pair], cache
 
 
@@ -193,9 +193,9 @@ def warm(twins, tmp_path):
 def small(site, tmp_path_factory):
     """A cache with one small kernel, the projection onto a ball."""
     cache = tmp_path_factory.mktemp("small")
-    told = call(PROJECT, cache)
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 1
+    answer = call(PROJECT, cache)
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 1
     return cache
 
 
@@ -211,13 +211,13 @@ def test_edited_loss_is_compiled_anew_in_a_folder_of_its_own(twins, warm, tmp_pa
         "return -2.0 * y if y * p <= 1.0 else 0.0",
     )
     before = files(warm)
-    told = call(HINGE, warm, path)
-    assert told["file"] == str(path / "rue" / "__init__.py")
-    assert told["p"] == TWICE
-    assert told["compiled"] == 1
+    answer = call(HINGE, warm, path)
+    assert answer["file"] == str(path / "rue" / "__init__.py")
+    assert answer["p"] == TWICE
+    assert answer["compiled"] == 1
     old = twins[0][0]
     assert old["p"] == ONCE
-    assert Path(told["folder"]).name != Path(old["folder"]).name
+    assert Path(answer["folder"]).name != Path(old["folder"]).name
     assert before.items() <= files(warm).items()  # the old code is left alone
     again = begin(HINGE, warm, path)
     unedited = begin(HINGE, warm)
@@ -227,9 +227,9 @@ def test_edited_loss_is_compiled_anew_in_a_folder_of_its_own(twins, warm, tmp_pa
 @compiling
 def test_unedited_copy_of_the_package_shares_the_cache(small, tmp_path):
     cache = shutil.copytree(small, tmp_path / "cache")
-    told = call(PROJECT, cache, copied_package(tmp_path / "site"))
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 0
+    answer = call(PROJECT, cache, copied_package(tmp_path / "site"))
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 0
 
 
 QUARTERED = """
@@ -249,9 +249,9 @@ def test_edit_in_a_subpackage_is_seen_too(small, tmp_path):
     path = copied_package(tmp_path / "site")
     with (path / "rue" / "domains" / "sets.py").open("a") as file:
         file.write(QUARTERED)
-    told = call(PROJECT, cache, path)
-    assert told["p"] == [1.5, 2.0]
-    assert told["compiled"] == 1
+    answer = call(PROJECT, cache, path)
+    assert answer["p"] == [1.5, 2.0]
+    assert answer["compiled"] == 1
     assert len(list(cache.iterdir())) == 2
 
 
@@ -270,9 +270,9 @@ def test_going_back_to_an_old_version_finds_its_kernels_although_many_are_newer(
     for i in range(9):
         (cache / f"kernels-{i:016x}").mkdir()
     os.utime(mine, (1e9, 1e9))
-    told = call(PROJECT, cache)
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 0
+    answer = call(PROJECT, cache)
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 0
     assert mine.is_dir()
     assert 8 <= len(list(cache.iterdir())) <= 9  # and the oldest of the others are gone
 
@@ -306,7 +306,7 @@ class Pace(rue.Step):
 before = ogd(rue.Hinge())
 own = ogd(Hinge(), Where(100), Pace(1))
 both = rue.Intersection(Where(0.5), rue.Ball(10)).project([3.0, -1.0]).tolist()
-tell(own=own, built_in=[before, ogd(rue.Hinge())], both=both)
+report(own=own, built_in=[before, ogd(rue.Hinge())], both=both)
 """
 )
 
@@ -563,12 +563,12 @@ def test_read_only_installation_without_a_home_falls_back_to_the_temporary_folde
     temporary, bad = tmp_path / "t", str(barred(tmp_path))
     temporary.mkdir()
     places = {"HOME": bad, "XDG_CACHE_HOME": bad, "TMPDIR": str(temporary)}
-    told = call(PROJECT, None, site, **places)
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 1
-    assert told["file"].startswith(str(site))
-    assert Path(told["folder"]).parent == temporary / f"rue-{os.getuid()}"
-    assert stat.S_IMODE(Path(told["folder"]).stat().st_mode) == 0o700
+    answer = call(PROJECT, None, site, **places)
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 1
+    assert answer["file"].startswith(str(site))
+    assert Path(answer["folder"]).parent == temporary / f"rue-{os.getuid()}"
+    assert stat.S_IMODE(Path(answer["folder"]).stat().st_mode) == 0o700
     assert len(files(temporary)) == 1
     assert call(PROJECT, None, site, **places)["compiled"] == 0
     assert files(site) == before
@@ -578,8 +578,8 @@ def test_read_only_installation_without_a_home_falls_back_to_the_temporary_folde
 
 @compiling
 def test_users_cache_folder_comes_first(tmp_path):
-    told = call(PROJECT, None, XDG_CACHE_HOME=str(tmp_path / "xdg"), TMPDIR=str(tmp_path))
-    assert Path(told["folder"]).parent == tmp_path / "xdg" / "rue"
+    answer = call(PROJECT, None, XDG_CACHE_HOME=str(tmp_path / "xdg"), TMPDIR=str(tmp_path))
+    assert Path(answer["folder"]).parent == tmp_path / "xdg" / "rue"
     assert len(files(tmp_path)) == 1
 
 
@@ -587,10 +587,10 @@ def test_users_cache_folder_comes_first(tmp_path):
 def test_impossible_cache_place_only_means_compiling_each_time(tmp_path):
     place = barred(tmp_path)
     pair = [begin(PROJECT, place) for _ in range(2)]
-    for told in map(end, pair):
-        assert told["p"] == PROJECTED
-        assert told["compiled"] == 1
-        assert told["folder"] is None
+    for answer in map(end, pair):
+        assert answer["p"] == PROJECTED
+        assert answer["compiled"] == 1
+        assert answer["folder"] is None
     assert list(files(tmp_path)) == ["file"]
 
 
@@ -598,17 +598,17 @@ def test_impossible_cache_place_only_means_compiling_each_time(tmp_path):
 def test_no_writable_place_in_the_whole_system_only_means_compiling_each_time(tmp_path):
     """No home, and not a byte can be written anywhere: every file system full, or read-only."""
     bad = str(barred(tmp_path))
-    told = call(PROJECT, None, limit=0, HOME=bad, XDG_CACHE_HOME=bad, TMPDIR=str(tmp_path))
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 1
+    answer = call(PROJECT, None, limit=0, HOME=bad, XDG_CACHE_HOME=bad, TMPDIR=str(tmp_path))
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 1
 
 
 @compiling
 def test_disk_that_fills_up_is_no_error_and_leaves_no_half_written_file(tmp_path):
     cache = tmp_path / "cache"
-    told = call(PROJECT, cache, limit=4096)
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 1
+    answer = call(PROJECT, cache, limit=4096)
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 1
     assert files(cache) == {}
 
 
@@ -623,10 +623,10 @@ def test_place_owned_by_somebody_else_is_not_used(tmp_path):
     others = {"XDG_CACHE_HOME": str(xdg), "TMPDIR": str(tmp_path / "t")}
     chosen = begin(PROJECT, place, **others)
     found = begin(PROJECT, None, **others)
-    for told in (end(chosen), end(found)):
-        assert told["p"] == PROJECTED
-        assert told["compiled"] == 1
-        assert told["folder"] is None
+    for answer in (end(chosen), end(found)):
+        assert answer["p"] == PROJECTED
+        assert answer["compiled"] == 1
+        assert answer["folder"] is None
     assert files(tmp_path) == {}
 
 
@@ -639,24 +639,24 @@ def test_kernels_folder_owned_by_somebody_else_is_not_read(small, tmp_path):
     (folder,) = cache.iterdir()
     os.chown(folder, 12345, 12345)
     before = files(cache)
-    told = call(PROJECT, cache, XDG_CACHE_HOME=str(tmp_path / "own"))
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 1
+    answer = call(PROJECT, cache, XDG_CACHE_HOME=str(tmp_path / "own"))
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 1
     assert files(cache) == before
-    assert Path(told["folder"]).is_relative_to(tmp_path / "own")
+    assert Path(answer["folder"]).is_relative_to(tmp_path / "own")
 
 
 REFUSED = "compiled kernels are read back only from folders that nobody else can write to, but others may write to"
 
 
-def told_and_said(cache: Any = None, **more: str) -> tuple[dict[str, Any], str]:
+def answer_and_message(cache: Any = None, **more: str) -> tuple[dict[str, Any], str]:
     """What a child tells, and what it writes to stderr."""
     child = begin(PROJECT, cache, **more)
     out, err = child.communicate(timeout=300)
     assert child.returncode == 0, err[-3000:]
-    told: dict[str, Any] = json.loads(out.splitlines()[-1])
-    assert told["p"] == PROJECTED
-    return told, err
+    answer: dict[str, Any] = json.loads(out.splitlines()[-1])
+    assert answer["p"] == PROJECTED
+    return answer, err
 
 
 @compiling
@@ -678,14 +678,14 @@ def test_folder_that_others_may_write_to_is_not_used(small, tmp_path, which, mod
     open_to_all = {"kernels": folder, "place": place, "above": above, "link": above}[which]
     open_to_all.chmod(mode)
     before = files(above)
-    told, said = told_and_said(given, XDG_CACHE_HOME=str(tmp_path / "own"))
-    assert told["compiled"] == 1
-    assert Path(told["folder"]).parent == tmp_path / "own" / "rue"
-    assert len(said.splitlines()) == 1
-    assert f"{REFUSED} {open_to_all}: they are kept in {told['folder']} (" in said
+    answer, message = answer_and_message(given, XDG_CACHE_HOME=str(tmp_path / "own"))
+    assert answer["compiled"] == 1
+    assert Path(answer["folder"]).parent == tmp_path / "own" / "rue"
+    assert len(message.splitlines()) == 1
+    assert f"{REFUSED} {open_to_all}: they are kept in {answer['folder']} (" in message
     assert files(above) == before
     assert not (tmp_path / "poisoned").exists()
-    again, _ = told_and_said(given, XDG_CACHE_HOME=str(tmp_path / "own"))
+    again, _ = answer_and_message(given, XDG_CACHE_HOME=str(tmp_path / "own"))
     assert again["compiled"] == 0
 
 
@@ -704,9 +704,9 @@ def test_sticky_folder_open_to_all_holds_a_folder_of_our_own(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
-    told, said = told_and_said(shared / "cache")
-    assert Path(told["folder"]).parent == shared / "cache"
-    assert said == ""
+    answer, message = answer_and_message(shared / "cache")
+    assert Path(answer["folder"]).parent == shared / "cache"
+    assert message == ""
 
 
 @compiling
@@ -715,13 +715,13 @@ def test_home_that_a_group_may_write_to_still_works(tmp_path):
     home.mkdir()
     home.chmod(0o775)
     temporary.mkdir()
-    told, said = told_and_said(HOME=str(home), TMPDIR=str(temporary))
-    assert Path(told["folder"]).parent == temporary / f"rue-{os.getuid()}"
-    assert f"{REFUSED} {home}: they are kept in" in said
+    answer, message = answer_and_message(HOME=str(home), TMPDIR=str(temporary))
+    assert Path(answer["folder"]).parent == temporary / f"rue-{os.getuid()}"
+    assert f"{REFUSED} {home}: they are kept in" in message
     temporary.chmod(0o777)
-    told, said = told_and_said(HOME=str(home), TMPDIR=str(temporary))
-    assert told["folder"] is None
-    assert f"{REFUSED} {home}: every process compiles them again (" in said
+    answer, message = answer_and_message(HOME=str(home), TMPDIR=str(temporary))
+    assert answer["folder"] is None
+    assert f"{REFUSED} {home}: every process compiles them again (" in message
     assert list(home.iterdir()) == []
 
 
@@ -741,9 +741,9 @@ def test_cache_file_that_others_could_have_written_is_replaced_and_never_read(sm
     else:
         file.write_bytes(content)
         file.chmod(0o620)
-    told = call(PROJECT, cache)
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 1
+    answer = call(PROJECT, cache)
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 1
     assert not (tmp_path / "poisoned").exists()
     assert stat.S_ISREG(file.lstat().st_mode)
     assert stat.S_IMODE(file.lstat().st_mode) == 0o600
@@ -785,9 +785,9 @@ def test_damaged_cache_file_only_means_recompilation(small, tmp_path, name):
         "flipped": bytes(flipped),
     }
     file.write_bytes(damaged[name])
-    told = call(PROJECT, cache)
-    assert told["p"] == PROJECTED
-    assert told["compiled"] == 1
+    answer = call(PROJECT, cache)
+    assert answer["p"] == PROJECTED
+    assert answer["compiled"] == 1
     assert file.read_bytes() != damaged[name]  # repaired
     assert [f.name for f in cache.rglob("*") if f.is_file()] == [file.name]
     if name == "truncated":
@@ -799,9 +799,9 @@ def test_damaged_cache_file_only_means_recompilation(small, tmp_path, name):
 
 @compiling
 def test_two_processes_compiling_the_loop_at_once_agree(twins):
-    told, cache = twins
-    assert [one["p"] for one in told] == [ONCE, ONCE]
-    assert len({one["folder"] for one in told}) == 1
+    answer, cache = twins
+    assert [one["p"] for one in answer] == [ONCE, ONCE]
+    assert len({one["folder"] for one in answer}) == 1
     (name,) = files(cache)
     assert "run_rows" in name
     later = call(HINGE, cache)
@@ -820,8 +820,8 @@ def test_four_processes_compiling_the_same_and_different_signatures_at_once(tmp_
     for first in (0, 0, 1, 2):  # two start with the same signature, the others with their own
         order = [*SETS][first:] + [*SETS][:first]
         children.append(begin(HEAD + together(start, 4) + projections(order), cache))
-    told = [end(child) for child in children]
-    assert [one["w"] for one in told] == [SETS] * 4
+    answer = [end(child) for child in children]
+    assert [one["w"] for one in answer] == [SETS] * 4
     assert len(files(cache)) == len(SETS)  # one for each signature, nothing half written
     fifth = call(HEAD + projections([*SETS]), cache)
     assert fifth["w"] == SETS
@@ -830,7 +830,7 @@ def test_four_processes_compiling_the_same_and_different_signatures_at_once(tmp_
 
 def projections(order: list[str]) -> str:
     body = "".join(f"w[{one!r}] = {one}.project([6.0, -8.0]).tolist()\n" for one in order)
-    return f"w = {{}}\n{body}tell(w=w)\n"
+    return f"w = {{}}\n{body}report(w=w)\n"
 
 
 # Without compilation.
@@ -861,17 +861,17 @@ for name, make in LEARNERS.items():
 @compiling
 def test_interpreted_and_compiled_results_agree_and_nothing_is_compiled(tmp_path):
     script = f"ROUNDS, LEARNERS = {ROUNDS}, {LEARNERS!r}\n{PLAIN}\n"
-    script += "tell(found=found, kept=[k.dispatchers[0] for k in kernels()], many=len(kernels()))\n"
+    script += "report(found=found, dispatchers=[k.dispatchers[0] for k in kernels()], many=len(kernels()))\n"
     child = begin(script, tmp_path / "cache", NUMBA_DISABLE_JIT="1")
     scope: dict[str, Any] = {"ROUNDS": ROUNDS, "LEARNERS": LEARNERS}
     exec(PLAIN, scope)
-    told = end(child)
-    assert told["compiled"] == 0
-    assert told["many"] >= 9
-    assert set(told["kept"]) == {None}
+    answer = end(child)
+    assert answer["compiled"] == 0
+    assert answer["many"] >= 9
+    assert set(answer["dispatchers"]) == {None}
     assert files(tmp_path) == {}
     for name in LEARNERS:
-        for mine, theirs in zip(scope["found"][name], told["found"][name], strict=True):
+        for mine, theirs in zip(scope["found"][name], answer["found"][name], strict=True):
             assert np.abs(mine).max() > 0.1
             np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12, err_msg=name)
 
@@ -1001,10 +1001,10 @@ kernels = {id(k): k for name, module in list(sys.modules.items()) if name.split(
 met = [sum(len(d.overloads) for d in k.dispatchers) for k in kernels]
 print(json.dumps({"heavy": heavy, "met": met}))
 """
-    told = call(script, tmp_path / "cache")
-    assert told["heavy"] == []
-    assert len(told["met"]) >= 9
-    assert set(told["met"]) == {0}
+    answer = call(script, tmp_path / "cache")
+    assert answer["heavy"] == []
+    assert len(answer["met"]) >= 9
+    assert set(answer["met"]) == {0}
     assert list(tmp_path.iterdir()) == []  # not even a folder
 
 
@@ -1102,13 +1102,13 @@ def test_foreign_named_tuples_keep_their_fields_in_users_numba_code():
         return t.value + 10.0 * t.slope
 
     @numba.njit
-    def made():
+    def unpacked():
         t = Hinge(1.0, 2)
         return t.value * t.slope
 
     assert total(Lookalike(1.0, 2, np.float32(3), 4, np.array([5.0]))) == 15.0
     assert uniform(Hinge(1.0, 2.0)) == 21.0
-    assert made() == 2.0
+    assert unpacked() == 2.0
 
 
 @compiling
@@ -1121,7 +1121,7 @@ def test_missing_field_of_a_foreign_named_tuple_is_numbas_own_error():
         missing(Hinge(1.0, 2.0))
 
 
-# What a user's class may not do, said in a sentence.
+# What a user's class may not do, refused in one sentence.
 
 
 def loss_with(**methods: Any) -> Any:
@@ -1139,12 +1139,12 @@ def domain_with(onto: Any) -> Any:
 
 
 def sentence(error: Any) -> str:
-    said = str(error.value)
-    assert said.endswith(".")
-    assert "\n" not in said
-    assert len(said) < 500
-    assert "Mine" in said
-    return said
+    message = str(error.value)
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert len(message) < 500
+    assert "Mine" in message
+    return message
 
 
 @compiling
@@ -1312,12 +1312,12 @@ def work(i):
 threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
 [t.start() for t in threads]
 [t.join() for t in threads]
-tell(found=found, met=len(_move_onto.dispatchers[0].overloads))
+report(found=found, met=len(_move_onto.dispatchers[0].overloads))
 """
     )
-    told = call(script, tmp_path / "cache")
-    assert told["found"] == [[0.0, 1.0], PROJECTED] * 2
-    assert told["met"] == 2
+    answer = call(script, tmp_path / "cache")
+    assert answer["found"] == [[0.0, 1.0], PROJECTED] * 2
+    assert answer["met"] == 2
 
 
 # With bounds checks.
@@ -1352,7 +1352,7 @@ for x, label in zip(D, y):
     row = {str(i): x[i] for i in j}
     runs[4].append(named.predict(row))
     named.update(row, label)
-tell(checked=checked, runs=runs)
+report(checked=checked, runs=runs)
 """
 )
 
@@ -1368,10 +1368,10 @@ def with_bounds_checks(site, tmp_path_factory):
 
 @compiling
 def test_normal_runs_stay_inside_their_arrays(with_bounds_checks):
-    told = end(with_bounds_checks)
-    assert told["checked"]  # so that a step outside would have been seen
-    assert np.abs(told["runs"][0]).max() > 1.0
-    assert told["runs"] == [told["runs"][0]] * 5
+    answer = end(with_bounds_checks)
+    assert answer["checked"]  # so that a step outside would have been seen
+    assert np.abs(answer["runs"][0]).max() > 1.0
+    assert answer["runs"] == [answer["runs"][0]] * 5
 
 
 @compiling
@@ -1379,9 +1379,9 @@ def test_code_for_another_processor_is_not_taken_from_the_disk(small, tmp_path):
     """A home folder may be shared by machines, and code with wide vectors ends the process on a narrow one."""
     cache = shutil.copytree(small, tmp_path / "cache")
     for other, expected in (("generic", 1), ("generic", 0), (None, 0)):
-        told = call(PROJECT, cache, **({"NUMBA_CPU_NAME": other} if other else {}))
-        assert told["p"] == PROJECTED
-        assert told["compiled"] == expected
+        answer = call(PROJECT, cache, **({"NUMBA_CPU_NAME": other} if other else {}))
+        assert answer["p"] == PROJECTED
+        assert answer["compiled"] == expected
     assert len(files(cache)) == 2
 
 

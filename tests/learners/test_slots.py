@@ -15,7 +15,7 @@ from rue.learners.points import state_of
 from rue.ledger import add_up, open_ledger
 from rue.runs.driver import Driver
 from rue.streams import Block
-from rue.threads import YIELDING, helpers
+from rue.threads import NICENESS, helpers
 
 
 def stream(seed, rows=120, features=40, density=0.2):
@@ -192,7 +192,7 @@ def test_helpers_give_way():
 
     mine = nice()
     with helpers(2, "test") as pool:
-        assert {pool.submit(nice).result() for _ in range(4)} == {min(19, mine + YIELDING)}
+        assert {pool.submit(nice).result() for _ in range(4)} == {min(19, mine + NICENESS)}
     assert nice() == mine
 
 

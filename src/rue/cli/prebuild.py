@@ -1,9 +1,9 @@
 """Compile the kernels that most people need, for all processors of a level: `python -m rue.cli.prebuild [LEVEL]`.
 
-It runs ordinary first uses of rue on tiny data, in processes that are told to compile for a level, by default the best
-of this processor, and to keep what they compiled in a folder of their own; those files become `rue/prebuilt`. It is run
-by `make run` and `make test`, and for x86-64-v3 when a wheel is built. Without it rue compiles when a kernel is first
-needed, which takes seconds.
+It runs common first uses of rue on tiny data, in processes that compile for a level (by default the best of this
+processor) and store their code in a folder of their own; those files become `rue/prebuilt`, where
+`rue.compiled.cache` looks for what the user's cache does not have. `make run` and `make test` run it, and building a
+wheel, for x86-64-v3. Without it rue compiles when a kernel is first needed, which takes seconds.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def _write_data() -> None:
 
 
 def _command(*args: str) -> None:
+    """Run a command of `rue` in this process."""
     from rue.cli.app import app
     from rue.cli.commands import register
 
@@ -77,10 +78,11 @@ def _arrays() -> None:
 
 
 JOBS = {job.__name__[1:]: job for job in (_tables, _text, _arrays)}
+"""First uses, by name: each runs in a process of its own, so that they compile side by side."""
 
 
 def build(folder: Path, level: str) -> int:
-    """Compile for a level into a folder: how many kernels it holds then."""
+    """Compile for a level into a folder; returns how many kernels it then holds."""
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary, "kernels")
         env = {**os.environ, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "RUE_CACHE_DIR": str(place)}
@@ -92,7 +94,7 @@ def build(folder: Path, level: str) -> int:
             printed = process.communicate()[0]
             if process.returncode != 0:
                 raise RuntimeError(f"the kernels of {job} could not be compiled: {printed[-2000:]}")
-        for old in folder.glob("*"):
+        for old in folder.glob("*"):  # kernels of earlier sources
             if old.name != source_digest():
                 shutil.rmtree(old)
         shutil.copytree(place, folder, dirs_exist_ok=True)

@@ -16,7 +16,7 @@ the types of its arguments when it is first called:
 ...     for k in range(values.size):
 ...         total = discount.apply(total, values[k])
 ...     return total
->>> discounted(Discount(0.5), np.array([4.0, 2.0, 1.0]))
+>>> float(discounted(Discount(0.5), np.array([4.0, 2.0, 1.0])))
 3.0
 
 What each name is for:

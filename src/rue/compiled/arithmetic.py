@@ -1,9 +1,17 @@
-"""exp and log without branches and without calls, so that a loop over many members is a few vector instructions.
+"""Functions for kernels and `@lanes`: exp and log without branches and without calls, choices, roots, bits.
 
-Numba compiles `math.exp` to a call of the system's library, one number at a time. These are polynomials after the
-usual reduction: exact to two units in the last place (tested against `math`), and the same bits on every machine. Those
-that are rough have half as many terms, for a step that another one corrects. Terms are added up in pairs, which need
-not wait for each other. They take numbers, and what `@lanes` hands them.
+Numba compiles `math.exp` to a call of the system's library, one number at a time. These are polynomials after the usual
+reduction of the argument, so that a loop over many members is a few vector instructions: exact to two units in the last
+place (tested against `math`), and the same bits on every machine. Those called `_roughly` have half as many terms, for
+a step whose error the next one corrects. Terms are added up in pairs (Estrin's scheme), which need not wait for each
+other: eight to sixteen members are too few to hide a chain of thirteen additions.
+
+They take numbers, arrays where nothing is compiled, and the traced numbers of `@lanes`.
+
+>>> exp(1.0), log(10.0)
+(np.float64(2.718281828459045), np.float64(2.302585092994046))
+>>> choose(1.0, 2.0, "smaller", "not smaller")
+'smaller'
 """
 
 from __future__ import annotations
@@ -42,7 +50,7 @@ def exp(x: Any) -> Any:
     """e^x for any x; below −708 it is e^−708, above 709 e^709."""
     x = lower(higher(x, -708.0), 709.0)
     shifted = x * _PER_OCTAVE + _ROUND
-    octaves = shifted - _ROUND
+    octaves = shifted - _ROUND  # x = octaves·ln 2 + r with |r| ≤ ½ ln 2
     r = (x - octaves * _HIGH) - octaves * _LOW
     q = r * r
     q2, low, high = q * q, 1.0 + r, 1.0 / 40320.0 + r * (1.0 / 362880.0)
@@ -50,8 +58,8 @@ def exp(x: Any) -> Any:
     high = high + q * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
     middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + q * (1.0 / 720.0 + r * (1.0 / 5040.0))
     high = high + q2 * (1.0 / 479001600.0 + r * (1.0 / 6227020800.0))
-    s = low + (q2 * middle + (q2 * q2) * high)
-    return s * from_bits((bits(shifted) + 1023) << 52)
+    s = low + (q2 * middle + (q2 * q2) * high)  # Σ rᵏ/k! for k ≤ 13
+    return s * from_bits((bits(shifted) + 1023) << 52)  # 2^octaves: its exponent alone, written into the bits
 
 
 @inline
@@ -73,7 +81,7 @@ def log1p(x: Any) -> Any:
 
 @inline
 def _log_of(s: Any, octaves: Any) -> Any:
-    """ln of 2^octaves·(1 + s)/(1 − s), for |s| no more than what belongs to √2."""
+    """ln of 2^octaves·(1 + s)/(1 − s) = octaves·ln 2 + 2(s + s³/3 + s⁵/5 + …), for (1 + s)/(1 − s) from √½ to √2."""
     q = s * s
     q2 = q * q
     low = (1.0 / 3.0 + q * (1.0 / 5.0)) + q2 * (1.0 / 7.0 + q * (1.0 / 9.0))

@@ -99,7 +99,7 @@ def kernel(function: Callable[..., Any]) -> Kernel:
     ...     for x in v:
     ...         sum += x
     ...     return sum
-    >>> total(np.arange(4.0))
+    >>> float(total(np.arange(4.0)))
     6.0
     """
     return Kernel(function)

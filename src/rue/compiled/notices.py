@@ -1,4 +1,4 @@
-"""What the library lets the command line say while it works; the library itself never prints."""
+"""Lets the command line say that a kernel is being compiled; the library itself never prints."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterator
 __all__ = ["long_compilation", "on_long_compilation"]
 
 PATIENCE = 1.0
-"""Seconds of compiling before it is said."""
+"""Seconds of compiling before the listener is called."""
 
 _listeners: list[Callable[[], None]] = []
 
 
-def on_long_compilation(tell: Callable[[], None]) -> None:
-    """Have `tell` called once, when a kernel has been compiling for a second."""
-    _listeners[:] = [tell]
+def on_long_compilation(listener: Callable[[], None]) -> None:
+    """Call `listener` once, when a kernel has been compiling for a second."""
+    _listeners[:] = [listener]
 
 
 @contextlib.contextmanager
 def long_compilation() -> Iterator[None]:
-    """Around the compilation of a kernel."""
+    """The context in which a kernel is compiled: calls the listener after a second."""
     if not _listeners:
         yield
         return
-    timer = threading.Timer(PATIENCE, _tell)
+    timer = threading.Timer(PATIENCE, _notify)
     timer.daemon = True
     timer.start()
     try:
@@ -34,7 +34,7 @@ def long_compilation() -> Iterator[None]:
         timer.cancel()
 
 
-def _tell() -> None:
-    for tell in _listeners[:]:
-        _listeners.clear()
-        tell()
+def _notify() -> None:
+    for listener in _listeners[:]:
+        _listeners.clear()  # once in a process, however many kernels are compiled
+        listener()

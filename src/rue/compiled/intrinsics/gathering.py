@@ -19,10 +19,7 @@ __all__ = ["collect_lanes", "gather_rows", "move_lanes", "move_rows"]
 
 
 def collect_lanes(sums: Any, at: Any, table: Any, place: Any, x: Any) -> None:
-    """sums[at + i] += x·table[place + i] for i < LANES, `table` (contiguous, float32 or 64) counted as if it were flat.
-
-    In vector instructions, which Numba's loops become only where it can prove that the arrays are not one.
-    """
+    """sums[at + i] += x·table[place + i] for i < LANES, with `table` (contiguous, float32 or 64) taken as flat."""
     flat = table.reshape(-1)
     for i in range(LANES):
         sums[int(at) + i] += np.float64(flat[int(place) + i]) * x
@@ -73,7 +70,7 @@ def _move_lanes(_: Any, table: Any, place: Any, steps: Any, at: Any, f: Any) -> 
 def gather_rows(sums: Any, at: Any, table: Any, spots: Any, column: Any, x: Any, many: Any, r: Any) -> None:
     """sums[at + i] += Σ x[k]·table[spots[k], column + i] over k < many, for i < len(r).
 
-    The sums stay in registers, in the order of k; `r` is a tuple, so that their number is known.
+    The sums stay in registers, in the order of k; `r` is a tuple, whose length is known when it is compiled.
     """
     for k in range(int(many)):
         for i in range(len(r)):
@@ -89,11 +86,11 @@ def move_rows(table: Any, spots: Any, column: Any, steps: Any, at: Any, f: Any, 
 
 
 _MOST = 4 * LANES
-"""How many numbers are kept in registers."""
+"""How many sums stay in registers: four vectors of AVX2's sixteen, which leaves room for the rest of the loop."""
 
 
 def _parts(r: Any) -> list[tuple[int, int]]:
-    """Where the parts of a row begin that fit into registers, and how long they are."""
+    """A row cut into parts that fit into registers: where each begins and how long it is."""
     return [(begin, min(_MOST, len(r) - begin)) for begin in range(0, len(r), _MOST)]
 
 
@@ -147,7 +144,7 @@ def _move_rows(_: Any, table: Any, spots: Any, column: Any, steps: Any, at: Any,
 
 
 def _place(context: Any, builder: Any, signature: Any, args: Any, n: int, k: Any, begin: int) -> Any:
-    """Where in the table, the n-th argument, what belongs to the k-th spot begins; spots and column follow it."""
+    """The flat index of table[spots[k], column + begin]: the table is the n-th argument, spots and column follow."""
     shape = context.make_array(signature.args[n])(context, builder, args[n]).shape
     spot = builder.load(builder.gep(data_pointer(context, builder, signature, args, n + 1), [k]))
     line = builder.mul(spot, builder.extract_value(shape, 1))

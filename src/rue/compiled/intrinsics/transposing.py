@@ -1,7 +1,8 @@
 """Rows of a table turned into columns and back, eight at a time.
 
-What is known of a feature stands side by side in one line of the cache, so that it is fetched at once; arithmetic wants
-the same thing of many features side by side.
+The statistics of a feature lie side by side in one cache line, so that one access to memory fetches them all; vector
+arithmetic wants the same statistic of many features side by side. Transposing eight rows of eight between the two is
+24 shuffles of registers.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ def as_rows(table: Any, spots: Any, columns: Any, first: Any, many: Any) -> None
 
 
 def _turned(builder: Any, rows: list[Any]) -> list[Any]:
-    """Eight vectors of eight as their columns: blocks of one, two and four change places, each in one instruction."""
-    for apart in (1, 2, 4):
-        low = [k if k & apart == 0 else k - apart + EIGHT for k in range(EIGHT)]
-        high = [k + apart for k in low]
+    """The columns of eight vectors of eight: blocks of one, two and four change places, two shuffles for each pair."""
+    for block in (1, 2, 4):
+        low = [k if k & block == 0 else k - block + EIGHT for k in range(EIGHT)]
+        high = [k + block for k in low]
         turned = list(rows)
         for k in range(EIGHT):
-            if k & apart == 0:
-                for at, order in ((k, low), (k + apart, high)):
+            if k & block == 0:
+                for at, order in ((k, low), (k + block, high)):
                     mask = ir.Constant(ir.VectorType(ir.IntType(32), EIGHT), order)
-                    turned[at] = builder.shuffle_vector(rows[k], rows[k + apart], mask)
+                    turned[at] = builder.shuffle_vector(rows[k], rows[k + block], mask)
         rows = turned
     return rows
 
@@ -61,7 +62,7 @@ def _column(context: Any, builder: Any, signature: Any, args: Any, n: int, i: in
 
 
 def _line(context: Any, builder: Any, signature: Any, args: Any, n: int, k: Any) -> Any:
-    """A pointer to the row of the table, the n-th argument, that belongs to the k-th of the spots that follow it."""
+    """A pointer to the row table[spots[k]]: the table is the n-th argument, the spots are the next one."""
     spot = builder.load(builder.gep(data_pointer(context, builder, signature, args, n + 1), [k]))
     place = builder.mul(spot, ir.Constant(spot.type, EIGHT))
     return vector_pointer(builder, data_pointer(context, builder, signature, args, n), place, EIGHT)
@@ -91,15 +92,15 @@ def _as_rows(_: Any, table: Any, spots: Any, columns: Any, first: Any, many: Any
         kind, zero = args[4].type, ir.Constant(args[4].type, 0)
         room = cgutils.alloca_once(builder, ir.VectorType(ir.DoubleType(), EIGHT), EIGHT)
         with cgutils.for_range_slice(builder, zero, args[4], ir.Constant(kind, EIGHT), intp=kind) as (k, _):
-            found = [_column(context, builder, signature, args, 2, i, k) for i in range(EIGHT)]
-            rows = _turned(builder, [builder.load(pointer, align=8) for pointer in found])
+            pointers = [_column(context, builder, signature, args, 2, i, k) for i in range(EIGHT)]
+            rows = _turned(builder, [builder.load(pointer, align=8) for pointer in pointers])
             left = builder.sub(args[4], k)
             with builder.if_else(builder.icmp_signed(">=", left, ir.Constant(kind, EIGHT))) as (all_, some):
                 with all_:
                     for i, row in enumerate(rows):
                         at = builder.add(k, ir.Constant(kind, i))
                         builder.store(row, _line(context, builder, signature, args, 0, at), align=8)
-                with some:
+                with some:  # the last rows, fewer than EIGHT: by way of the stack, to be indexed one by one
                     for i, row in enumerate(rows):
                         builder.store(row, builder.gep(room, [ir.Constant(kind, i)]))
                     with cgutils.for_range(builder, left, intp=kind) as loop:
