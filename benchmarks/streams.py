@@ -206,7 +206,7 @@ def against_pyarrow() -> list[tuple[str, float, str]]:
                         going.learn(block)
 
                 def read(path: str = path, target: str = target) -> Iterator[Any]:
-                    return (read.chunk.block for read in Data((path,), target=target).reads())
+                    return (chunk.block for chunk in Data((path,), target=target).reads())
 
                 blocks = list(read())
                 jobs = {

@@ -14,7 +14,7 @@ import numpy as np
 
 from rue.errors import DataError
 from rue.streams.tables.columns import plan
-from rue.streams.tables.table import open_table
+from tables import open_table
 
 
 def rows_of(path, columns):

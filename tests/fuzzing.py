@@ -9,12 +9,12 @@ import time
 import numpy as np
 
 from rue.errors import DataError
+from rue.streams.formats.svmlight import Svmlight
+from rue.streams.formats.vw import VW
 from rue.streams.names import Names
 from rue.streams.tables.columns import plan
-from rue.streams.tables.table import open_table
 from rue.streams.text.lines import split_point
-from rue.streams.text.svmlight import Svmlight
-from rue.streams.text.vw import VW
+from tables import open_table
 
 SVMLIGHT = [
     b"+1 3:1 11:1 14:0.25 19:1e-3 39:1 42:-1.5 # comment",
@@ -225,7 +225,7 @@ def fuzz_table(rng, lines, named):
     try:
         table = open_table(io.BytesIO(text), named, separator=rng.choice([None, ","]) if named == "csv" else None)
         columns = plan(table.schema, target=-1)
-        chunks = [table.chunk(piece, columns, labels=True, names=True) for piece in table.pieces()]
+        chunks = [table.chunk(piece, columns, labels=True, names=Names()) for piece in table.pieces()]
     except DataError:
         return
     for chunk in chunks:

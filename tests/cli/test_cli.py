@@ -175,6 +175,8 @@ def test_certifying_and_playing(tmp_path):
         (["learn", "nothing.svm"], 1, "there is no file nothing.svm"),
         (["learn", "x.weird"], 1, "--format"),
         (["learn", "-"], 1, "--format"),
+        (["learn", "x.svm", "--format", "xls"], 2, "there is no format 'xls'"),
+        (["predict", "m.rue", "x.svm", "--as", "xls"], 2, "--as"),
         (["learn", "x.csv"], 2, "--target"),
         (["learn", "x.svm", "--target", "y"], 2, "tables"),
         (["learn", "x.svm", "--learner", "perceptron", "--loss", "hinge"], 2, "takes no --loss"),

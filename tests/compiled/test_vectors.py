@@ -14,8 +14,8 @@ from sklearn.utils import murmurhash3_32
 
 from rue.compiled import kernel
 from rue.compiled.intrinsics import BYTES, HASHED, QUAD, WORD_LANES, count_smaller, ends_among, hash_words
+from rue.streams.formats import vw
 from rue.streams.names import NOTHING_NEW
-from rue.streams.text import vw
 from rue.streams.text.csr import LONG, SHORT, open_csr
 from rue.streams.text.hashing import Hasher
 from rue.streams.text.lines import count_lines, read_lines

@@ -30,10 +30,10 @@ from rue.streams import read as read_stream
 from rue.streams.data import Data
 from rue.streams.files.cutting import MIB, LineCutter, LongLine
 from rue.streams.files.unpacking import Unpacked
+from rue.streams.formats.svmlight import Svmlight
+from rue.streams.formats.vw import VW
 from rue.streams.tables.columns import plan
-from rue.streams.tables.table import open_table
-from rue.streams.text.svmlight import Svmlight
-from rue.streams.text.vw import VW
+from tables import open_table
 
 HEADER = b"a,b,word,y\n"
 
@@ -112,25 +112,25 @@ MIDDLES = {"digits": b"1" * 3 * MIB, "words": b"1 | " + b"a " * MIB, "quoted": b
 @pytest.mark.parametrize("middle", MIDDLES)
 @pytest.mark.parametrize("piece", [1 << 16, 1 << 22])
 def test_a_line_above_the_limit_is_a_bad_row_and_reading_goes_on(form, middle, piece, tmp_path, monkeypatch):
-    monkeypatch.setattr("rue.streams.files.files.PIECE", piece)
+    monkeypatch.setattr("rue.streams.files.pieces.PIECE", piece)
     lines, head = MAKERS[form](200), [HEADER] if form == "csv" else []
     path = tmp_path / "data"
     path.write_bytes(b"".join([*head, *lines[:100], MIDDLES[middle] + b"\n", *lines[100:]]))
     options = {"format": form, "target": None if form in ("svmlight", "vw") else "y", "max_line": 1}
     options = {name: value for name, value in options.items() if value is not None}
     at = 101 + len(head)
-    reads = list(read_stream(path, **options).reads())
-    bad = [row for each in reads for row in each.chunk.bad]
+    chunks = list(read_stream(path, **options).reads())
+    bad = [row for each in chunks for row in each.bad]
     assert [row.line for row in bad] == [at]
     assert "longer than 1 MiB" in bad[0].why
     assert "--max-line" in bad[0].why
-    found = np.concatenate([each.chunk.lines for each in reads]).tolist()
+    found = np.concatenate([each.lines for each in chunks]).tolist()
     assert found == [line for line in range(1 + len(head), 202 + len(head)) if line != at]
-    early = [each for each in reads if each.chunk.unfinished is not None]
-    assert [each.chunk.unfinished.line for each in early] == [at]
-    assert early[0].after.place == early[0].before_line(at).place  # not to be counted twice after a checkpoint
+    early = [each for each in chunks if each.unfinished is not None]
+    assert [each.unfinished.line for each in early] == [at]
+    assert early[0].end == early[0].before_line(at)  # not to be counted twice after a checkpoint
     if form != "csv":
-        wide = [row.line for each in read_stream(path, **options | {"max_line": 16}).reads() for row in each.chunk.bad]
+        wide = [row.line for each in read_stream(path, **options | {"max_line": 16}).reads() for row in each.bad]
         assert wide in ([], [at])
 
 
@@ -140,13 +140,12 @@ def test_places_around_a_line_above_the_limit_are_true(tmp_path):
         path = tmp_path / name
         path.write_bytes(b"".join([*lines[:30], b"1" * 3 * MIB + b"\n", *lines[30:]]))
         first = Data((str(path),), target=target, max_line=1)
-        reads = list(first.reads())
-        for i, each in enumerate(reads):
+        chunks = list(first.reads())
+        for i, each in enumerate(chunks):
             rest = Data((str(path),), target=target, max_line=1, columns=first.columns)
-            place = each.after.place
-            assert first.tail_before(place) == each.after.tail()
-            wanted = [line for later in reads[i + 1 :] for line in later.chunk.lines.tolist()]
-            assert [line for later in rest.reads(after=place) for line in later.chunk.lines.tolist()] == wanted
+            assert first.tail_before(each.end) == each.end.tail()
+            wanted = [line for later in chunks[i + 1 :] for line in later.lines.tolist()]
+            assert [line for later in rest.reads(after=each.end) for line in later.lines.tolist()] == wanted
 
 
 def limited(*args, data=None, limit=None, env=None):
@@ -278,7 +277,7 @@ def test_a_line_of_words_takes_memory_by_its_words():
     code = (
         "import resource\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
-        "from rue.streams.text.vw import VW\n"
+        "from rue.streams.formats.vw import VW\n"
         "words = 4 * 2**20\n"
         "chunk = VW().parse(b'1 | ' + b'a ' * words, 1)\n"
         "assert chunk.block.X.data.tolist() == [float(words)]\n"

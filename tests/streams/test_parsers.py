@@ -22,12 +22,12 @@ import fuzzing
 from conftest import ROOT, many
 from fuzzing import in_pieces, rows
 from rue.errors import SettingsError
+from rue.streams.formats.svmlight import Svmlight
+from rue.streams.formats.vw import VW
 from rue.streams.names import ROOM, Names
 from rue.streams.text.hashing import hash_texts, murmur3
 from rue.streams.text.lines import split_point
 from rue.streams.text.numbers import as_text
-from rue.streams.text.svmlight import Svmlight
-from rue.streams.text.vw import VW
 
 DATA = ROOT.parent / "shared" / "data"
 

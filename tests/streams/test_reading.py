@@ -26,7 +26,7 @@ from rue.errors import BadExample, DataError, SettingsError
 from rue.streams import read
 from rue.streams.data import Data
 from rue.streams.tables.columns import plan
-from rue.streams.tables.table import open_table
+from tables import open_table
 
 ROWS = 700
 
@@ -269,8 +269,8 @@ def test_kernels_are_compiled_by_several_threads_at_once():
     """In a new process, where nothing is bridged yet."""
     code = (
         "import threading, numpy as np, rue\n"
-        "from rue.streams.text.svmlight import Svmlight\n"
-        "from rue.streams.text.vw import VW\n"
+        "from rue.streams.formats.svmlight import Svmlight\n"
+        "from rue.streams.formats.vw import VW\n"
         "wrong = []\n"
         "def go(parser, text):\n"
         "    try: gate.wait(); parser.parse(text, 1)\n"

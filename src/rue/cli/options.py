@@ -11,6 +11,7 @@ from rue.learners import Learner
 from rue.losses import Loss
 from rue.registry import make
 from rue.streams.data import Data
+from rue.streams.formats import formats
 
 __all__ = [
     "Bad",
@@ -45,7 +46,9 @@ DataPaths = Annotated[
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format", help="svmlight, vw, csv, jsonl, parquet or ipc, if no suffix tells.", rich_help_panel=_DATA
+        "--format",
+        help=f"{' or '.join(', '.join(formats()).rsplit(', ', 1))}, if no suffix tells.",
+        rich_help_panel=_DATA,
     ),
 ]
 Target = Annotated[
@@ -149,7 +152,7 @@ def open_data(
     """The stream that options describe."""
     return Data(
         tuple(paths),
-        told=told,
+        format_name=told,
         target=target,
         weight=weight,
         drop=tuple(filter(None, drop.split(","))),

@@ -14,14 +14,14 @@ from rue.models.file import Model, save_model
 from rue.outputs import Output
 from rue.runs.driver import Driver
 from rue.streams import Block
+from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
-from rue.streams.files.files import Place, Read, Spot
 
 __all__ = ["INTERRUPTED", "START", "Every", "Predictions", "Running", "csv_row"]
 
 
 INTERRUPTED = "interrupted"
-START = Spot(Place(), lambda: "")
+START = Position()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Every:
         """`100000`, or `30s`."""
         try:
             if text.endswith("s"):
-                found = cls(seconds=float(text[:-1]))
+                every = cls(seconds=float(text[:-1]))
             else:
-                found = cls(examples=int(text.replace("_", "").replace(",", "")))
+                every = cls(examples=int(text.replace("_", "").replace(",", "")))
         except ValueError:
-            found = cls()
-        if not (found.examples or found.seconds) or (found.examples or 0) < 0 or (found.seconds or 0) < 0:
+            every = cls()
+        if not (every.examples or every.seconds) or (every.examples or 0) < 0 or (every.seconds or 0) < 0:
             raise SettingsError(
                 f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {text!r}."
             )
-        return found
+        return every
 
 
 class Predictions:
@@ -118,7 +118,7 @@ class Running:
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     number: int = 1
     """Which pass it is in."""
-    spot: Spot = START
+    spot: Position = START
     """From where in the data to go on."""
     record: Callable[[Block, Any], None] = lambda block, predictions: None
     """Given each block as it was learnt, and its predictions."""
@@ -148,20 +148,20 @@ class Running:
                 self.predictions.write(part.predictions)
             if part.bad is not None:
                 hint = "" if self.driver.stopped is not None else " (--bad skip passes over such lines)"
-                return f"{str(part.read.error(part.bad)).rstrip('.')}{hint}."
-            self.progress.update(self.driver, self.data.share(self.spot.place))
+                return f"{str(part.chunk.error(part.bad)).rstrip('.')}{hint}."
+            self.progress.update(self.driver, self.data.share(self.spot))
             self._maybe_save()
             if stop.is_set():
                 break
         return ""
 
-    def _reads(self, stop: threading.Event) -> Iterator[Read]:
+    def _reads(self, stop: threading.Event) -> Iterator[Chunk]:
         """What the driver is to learn; warnings about the data are shown before it is learnt."""
-        for read in self.data.reads(stop, self.spot.place):
-            self.progress.tell(self.data.doubts)
-            if len(read.chunk.block) and read.chunk.block.y is None:
-                raise DataError(f"{read.name} has no labels.")
-            yield read
+        for chunk in self.data.reads(stop, self.spot):
+            self.progress.tell(self.data.warnings)
+            if len(chunk.block) and chunk.block.y is None:
+                raise DataError(f"{chunk.name} has no labels.")
+            yield chunk
 
     # Saving.
 
@@ -215,17 +215,16 @@ class Running:
 
     def _position(self) -> dict[str, Any]:
         """Where in the data, and in the file of predictions, whoever resumes goes on."""
-        place = self.spot.place
         return {
             "paths": list(self.data.paths),
-            "format": self.data.told,
+            "format": self.data.format_name,
             "separator": self.data.separator,
             "pass": self.number,
             "passes": self.passes,
-            "file": place.file,
-            "offset": place.offset,
-            "line": place.line,
-            "heads": self.data.heads(place),
+            "file": self.spot.file,
+            "offset": self.spot.offset,
+            "line": self.spot.line,
+            "heads": self.data.heads(self.spot),
             "tail": self.spot.tail(),
             **({"predictions": None} if self.predictions is None else self.predictions.place()),
         }

@@ -22,8 +22,7 @@ from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import Accounts, EvidenceAccounts
 from rue.runs.baselines import Baselines
 from rue.streams import Block, Labels, read
-from rue.streams.chunk import BadRow
-from rue.streams.files.files import Read, Spot
+from rue.streams.chunk import BadRow, Chunk, Position
 
 __all__ = ["NO_CERTIFICATE", "NUMBERS", "Driver", "LearntPart", "default_learner"]
 
@@ -43,7 +42,7 @@ def default_learner(task: str, **settings: Any) -> Learner:
 class LearntPart(NamedTuple):
     """One part of a stream that was read and learnt; the driver's state is complete, and may be saved, after each."""
 
-    read: Read
+    chunk: Chunk
     block: Block
     """The examples learnt, with their labels as the data has them: all of those read, or those before a bad row."""
     predictions: Any
@@ -52,14 +51,14 @@ class LearntPart(NamedTuple):
     """The row that stopped the run, if one did."""
 
     @property
-    def position(self) -> Spot:
+    def position(self) -> Position:
         """From where to read in order to go on."""
-        return self.read.after if self.bad is None else self.read.before_line(self.bad.line)
+        return self.chunk.end if self.bad is None else self.chunk.before_line(self.bad.line)
 
     def require_good(self) -> None:
         """Raise an error about the row that stopped the run, if one did."""
         if self.bad is not None:
-            raise self.read.error(self.bad)
+            raise self.chunk.error(self.bad)
 
 
 class Driver:
@@ -172,7 +171,7 @@ class Driver:
 
     # A stream.
 
-    def run(self, reads: Iterable[Read], *, lent: bool = False) -> Iterator[LearntPart]:
+    def run(self, chunks: Iterable[Chunk], *, lent: bool = False) -> Iterator[LearntPart]:
         """Learn what is read, and hand out each part as soon as it is learnt; ends after a row that stops the run.
 
         If blocks are `lent`, the next one may be written into the same memory, so everything is done with a block
@@ -185,9 +184,9 @@ class Driver:
         3
         """
         started = time.perf_counter()
-        for read_part in reads:
+        for chunk in chunks:
             self.waiting += time.perf_counter() - started
-            part = self._learn_read(read_part)
+            part = self._learn_chunk(chunk)
             if lent and self.accounts is not None:
                 self.accounts.wait()
             yield part
@@ -202,9 +201,8 @@ class Driver:
         if self.accounts is not None:
             self.accounts.wait()
 
-    def _learn_read(self, part: Read) -> LearntPart:
+    def _learn_chunk(self, chunk: Chunk) -> LearntPart:
         """Learn what was read, up to the row that stops the run."""
-        chunk = part.chunk
         bad = None if self.most_skipped else chunk.first_bad
         block = chunk.block if bad is None else chunk.block.first(bad.place)
         predictions = self.learn(block) if len(block) else np.empty(0)
@@ -214,7 +212,7 @@ class Driver:
             bad = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
         elif bad is None:
             self.skipped += len(chunk.bad)
-        return LearntPart(part, block.first(predictions.size), predictions, bad)
+        return LearntPart(chunk, block.first(predictions.size), predictions, bad)
 
     # A block.
 

@@ -37,7 +37,16 @@ def score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Run:
-    """What one pass leaves behind: each example scored before it was learnt."""
+    """One pass over a stream and what is known of it afterwards; `rue.learn` returns it.
+
+    Each example was predicted before it was learnt, so `risk`, the mean loss Σ weight·ℓ(p_t, y_t) / Σ weight, is a fair
+    score (docs/theory.md, Q1). `certificate` bounds how much better a linear model could have done (D1 to D4).
+
+    >>> import rue
+    >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
+    >>> run.examples, run.mistakes, run.predictions
+    (2, 2, array([0., 2.]))
+    """
 
     learner: Learner
     """The learner, learnt."""
@@ -188,7 +197,7 @@ def learn(
     curvature: bool = False,
     **how: Unpack[Reading],
 ) -> Run:
-    """Learn a stream in one pass, each example scored before it is learnt.
+    """Learn a stream in one pass: predict each example, add up its loss, then learn it (docs/theory.md, Q1).
 
     X is an array, a scipy sparse matrix, a table (pandas, polars, Arrow), a path or several, or a stream of blocks. Of
     a table or a file, `y` (or `target`) and `weights` name columns; `drop`, `category`, `separator`, `bits` and
@@ -255,8 +264,8 @@ class PredictionLog:
 def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
     """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
     average, parts = bool(learner.algorithm.averaging), []
-    for part in read_like(features, X).reads(labelled=False):
-        if part.chunk.first_bad:
-            raise part.error(part.chunk.first_bad)
-        parts.append(learner.predict_many(part.chunk.block, average=average))
+    for chunk in read_like(features, X).reads(labelled=False):
+        if chunk.first_bad:
+            raise chunk.error(chunk.first_bad)
+        parts.append(learner.predict_many(chunk.block, average=average))
     return np.concatenate(parts) if parts else np.empty(0)

@@ -1,13 +1,37 @@
-"""What reading a file gives: chunks of examples that know their lines."""
+"""`Chunk`: some consecutive rows of a file, parsed, and where in the file they are."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
+from rue.errors import BadExample, DataError
 from rue.streams.block import Block
 
-__all__ = ["BadRow", "Chunk"]
+__all__ = ["BadRow", "Chunk", "Position"]
+
+
+def _no_digest() -> str:
+    return ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """How far the data have been read: what a checkpoint records, and where reading goes on.
+
+    >>> Position(offset=1200, line=17) == Position(1200, 17, file=0)
+    True
+    """
+
+    offset: int = 0
+    """Bytes of text, uncompressed; of formats that count rows, rows."""
+    line: int = 0
+    """Lines, or rows, that come before it."""
+    file: int = 0
+    """Which of the files, counted from 0."""
+    tail: Callable[[], str] = dataclasses.field(default=_no_digest, compare=False, repr=False)
+    """Makes a digest of the last MiB before it, by which a later run sees whether the data are still the same."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,23 +50,40 @@ class BadRow:
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:
-    """Some consecutive rows of a file."""
+    """Some consecutive rows of a file, parsed.
+
+    A parser fills in the examples, their lines and the bad rows; the stream that called it adds the file's name and the
+    positions.
+    """
 
     block: Block
-    """The good rows; labels as found, numbers or words, or None if there are none."""
+    """The good rows; labels as they stand in the data, numbers or words, or None if there are none."""
     lines: Any
-    """The line of each good row."""
+    """The line of each good row, counted from 1."""
     bad: tuple[BadRow, ...] = ()
     tags: tuple[str, ...] | None = None
-    """VW's tags, one a good row."""
+    """VW's tags, one for each good row."""
     names: tuple[tuple[int, str], ...] = ()
-    """Features met for the first time in this chunk and what they are called, as far as asked for."""
+    """Slot and name of hashed features that this chunk is the first to use, if names were asked for."""
     missing: Any = None
     """How many values each good row lacks (empty cells, nulls, NaN); None if no row lacks any."""
     unfinished: BadRow | None = None
     """A line that has passed the limit before its end has come: the same row is in `bad` of a later chunk."""
+    name: str = ""
+    """The file, as messages call it; "" for data in memory."""
+    end: Position = Position()
+    """The position after its last row."""
+    before_line: Callable[[int], Position] = lambda line: Position(line - 1, line - 1)
+    """The position just before one of its lines, from which that line would be read again."""
 
     @property
     def first_bad(self) -> BadRow | None:
         """The row at which to stop, if bad rows stop the reading."""
         return self.bad[0] if self.bad else self.unfinished
+
+    def error(self, bad: BadRow) -> DataError:
+        """The error to raise for a bad row: it names file, line and column; in memory, the row counted from 0."""
+        column = f", column {bad.column}" if bad.column else ""
+        if not self.name:
+            return BadExample(bad.line - 1, f"{bad.why.rstrip('.')}{column}.")
+        return DataError(f"{self.name}, line {bad.line}{column}: {bad.why.rstrip('.')}.")

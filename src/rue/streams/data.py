@@ -6,38 +6,43 @@ import contextlib
 import dataclasses
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from rue.errors import DataError, SettingsError
 from rue.streams.block import Block
-from rue.streams.chunk import BadRow, Chunk
-from rue.streams.files.cutting import MAX_LINE, MIB, Recent, digest, too_long
-from rue.streams.files.files import (
-    Job,
-    Onward,
-    Piece,
-    Place,
-    Read,
-    Source,
-    Spot,
-    Until,
-    format_of,
-    open_bytes,
-    read_ahead,
-    skip,
-    tells_format,
-    text_pieces,
-)
+from rue.streams.chunk import BadRow, Chunk, Position
+from rue.streams.files.ahead import read_ahead
+from rue.streams.files.cutting import MAX_LINE, MIB, digest, too_long
+from rue.streams.files.pieces import Piece, text_pieces
+from rue.streams.files.sources import Source
+from rue.streams.formats import Format, TableFormat, TextFormat, find_source, formats, has_known_suffix
 from rue.streams.names import Names
+from rue.streams.tables.columns import Columns, find_column, plan
+from rue.streams.tables.table import Table
 
 __all__ = ["Data"]
 
-_BYTES = ("svmlight", "vw", "csv", "jsonl")
-"""The formats in which a place is a number of bytes."""
 LARGEST_LINE = 1024
 """MiB in a line at most, whatever is asked for: pyarrow counts the bytes of a text in 32 bits."""
+
+
+class _InMemory(TableFormat):
+    """Tables in memory; each is opened once, because some can be read only once."""
+
+    counts_rows = True
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._opened: dict[int, Table] = {}
+
+    def open(self, source: Source, block: int = 0) -> Table:
+        from rue.streams.tables.batches import open_frame
+
+        if id(source) not in self._opened:
+            self._opened[id(source)] = open_frame(source.path)
+        return self._opened[id(source)]
 
 
 @dataclasses.dataclass
@@ -46,7 +51,7 @@ class Data:
 
     paths: tuple[Any, ...]
     """Files, folders of them, `-` for a pipe, or tables in memory."""
-    told: str | None = None
+    format_name: str | None = None
     """The format, where suffixes do not tell it."""
     target: str | int | None = None
     weight: str | int | None = None
@@ -76,59 +81,56 @@ class Data:
             raise SettingsError("a pipe (-) cannot be one of several files.")
         if not 1 <= self.max_line <= LARGEST_LINE:
             raise SettingsError(f"max_line must lie between 1 and {LARGEST_LINE} MiB, not {self.max_line}.")
-        self.paths = _unfolded(self.paths, self.told)
-        self.sources = [format_of(path, self.told) for path in self.paths]
-        self._found: tuple[Place, bytes] | None = None
+        self.paths = _unfolded(self.paths, self.format_name)
+        self.sources = [find_source(path, self.format_name) for path in self.paths]
         self._heads: dict[tuple[int, int], str] = {}
-        self._tables: dict[int, Any] = {}
         self._opened: set[int] = set()
         """Which of the sources are pipes that have been opened."""
-        self.doubts: list[str] = []
-        """What looks as if it was meant otherwise than it is taken."""
-        formats = {source.format for source in self.sources}
-        if len(formats) > 1:
-            raise DataError(
-                f"the files are of different formats ({', '.join(sorted(formats))}): learn them one by one."
-            )
-        self.format = formats.pop()
+        self.warnings: list[str] = []
+        """Sentences about columns that look as if they were meant otherwise than they are read."""
+        names = {source.format for source in self.sources}
+        if len(names) > 1:
+            raise DataError(f"the files are of different formats ({', '.join(sorted(names))}): learn them one by one.")
+        self.format = names.pop()
+        """The name of the format of all of them."""
+        in_memory = self.format == "table"
+        format_: type[Format] = _InMemory if in_memory else formats()[self.format]
         for source in self.sources:
-            if self.format == "parquet" and (source.piped or source.packed):
-                raise DataError(
-                    f"{source.name}: Parquet is read from its end, so save it to a file and unpack it first."
-                )
-        if self.tabular and self.target is None and self.columns is None and self.y is None:
+            if format_.needs_file and not source.plain:
+                raise DataError(f"{source.name}: {format_.needs_file}")
+        if format_.tabular and self.target is None and self.columns is None and self.y is None:
             raise SettingsError("say which column to predict: --target NAME (in Python target=), or -1 for the last.")
-        if not self.tabular and (self.target or self.weight or self.drop or self.category or self.separator):
+        if not format_.tabular and (self.target or self.weight or self.drop or self.category or self.separator):
             raise SettingsError(
                 f"--target, --weight, --drop, --category and --separator are for tables, not {self.format}."
             )
-        if self.format != "table" and (self.y is not None or self.weights is not None):
+        if not in_memory and (self.y is not None or self.weights is not None):
             raise SettingsError(f"{self.sources[0].name}: labels and weights are in the file, not arrays beside it.")
+        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line)
 
     @classmethod
     def like(
         cls,
         features: dict[str, Any],
         paths: tuple[Any, ...],
-        told: str | None = None,
+        format_name: str | None = None,
         separator: str | None = None,
         names: dict[int, str] | None = None,
         max_line: int = MAX_LINE,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
-        paths = _unfolded(paths, told)
-        first = format_of(paths[0], told)
-        tabular, kind = first.format not in ("svmlight", "vw"), features.get("kind", first.format)
+        paths = _unfolded(paths, format_name)
+        first = find_source(paths[0], format_name)
+        tabular = first.format == "table" or formats()[first.format].tabular
+        kind = features.get("kind", first.format)
         if (kind == "table") != tabular:
             raise DataError(f"the model was learnt from {kind} data, but {first.name} is {first.format}.")
         columns = None
         if features.get("columns") is not None:
-            from rue.streams.tables.columns import Columns
-
             columns = Columns.from_dict(features["columns"])
         return cls(
             paths,
-            told,
+            format_name,
             separator=separator,
             bits=int(features.get("bits", 20)),
             max_line=max_line,
@@ -137,142 +139,94 @@ class Data:
         )
 
     @property
-    def tabular(self) -> bool:
-        return self.format in ("csv", "jsonl", "parquet", "ipc", "table")
-
-    @property
     def size(self) -> int | None:
         """The bytes of all files together, if that tells how far reading has come."""
-        if any(source.piped or source.packed for source in self.sources) or self.format not in _BYTES:
+        if not all(source.plain for source in self.sources) or self._format.counts_rows:
             return None
         try:
             return sum(os.path.getsize(path) for path in self.paths)
         except OSError:
             return None
 
-    def share(self, place: Place) -> float | None:
-        """How much has been read."""
+    def share(self, position: Position) -> float | None:
+        """How much of the data comes before a position, from 0 to 1, if that is known."""
         if not self.size:
             return None
-        return (sum(os.path.getsize(path) for path in self.paths[: place.file]) + place.offset) / self.size
+        return (sum(os.path.getsize(path) for path in self.paths[: position.file]) + position.offset) / self.size
 
     def reads(
-        self, stop: threading.Event | None = None, after: Place | None = None, labelled: bool = True
-    ) -> Iterator[Read]:
-        """The chunks after a place, in order, parsed ahead."""
-        stop, after = stop or threading.Event(), after or Place()
-        for read in self._beside(read_ahead(partial(self._jobs, after, labelled), stop)):
+        self, stop: threading.Event | None = None, after: Position | None = None, labelled: bool = True
+    ) -> Iterator[Chunk]:
+        """The chunks after a position, in order, parsed ahead; without `labelled`, labels may be missing."""
+        stop, after = stop or threading.Event(), after or Position()
+        for chunk in self._with_arrays(read_ahead(partial(self._parsers, after, labelled), stop)):
             if self.columns is not None and not self.names.of:
                 self.names.add(enumerate(self.columns.own))
-            self.names.add(read.chunk.names)
-            yield read
+            self.names.add(chunk.names)
+            yield chunk
 
-    def _beside(self, reads: Iterator[Read]) -> Iterator[Read]:
-        """Give the rows of tables their labels and weights where these are arrays, a place for each row."""
+    def _with_arrays(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Give the rows of tables in memory their labels and weights where these are arrays, a value for each row."""
         given = [column for column in (self.y, self.weights) if column is not None]
         file, before, after = 0, 0, 0
-        for read in reads:
-            chunk = read.chunk
+        for chunk in chunks:
             if given:
-                if read.after.place.file != file:
-                    file, before = read.after.place.file, after
-                after = before + read.after.place.offset
+                if chunk.end.file != file:
+                    file, before = chunk.end.file, after
+                after = before + chunk.end.offset
                 _require_rows(given, after)
                 rows = before + chunk.lines - 1
                 y = chunk.block.y if self.y is None else self.y[rows]
                 weights = chunk.block.weights if self.weights is None else self.weights[rows]
                 chunk = dataclasses.replace(chunk, block=Block(chunk.block.X, y, weights))
-                read = dataclasses.replace(read, chunk=chunk)
-            yield read
+            yield chunk
         _require_rows(given, after, whole=True)
 
     def __iter__(self) -> Iterator[Block]:
         """The examples alone; a bad row stops."""
-        for read in self.reads():
-            if read.chunk.first_bad:
-                raise read.error(read.chunk.first_bad)
-            yield read.chunk.block
+        for chunk in self.reads():
+            if chunk.first_bad:
+                raise chunk.error(chunk.first_bad)
+            yield chunk.block
 
-    def _jobs(self, after: Place, labelled: bool, stop: Until) -> Iterator[Job]:
+    def _parsers(self, after: Position, labelled: bool, stopped: Callable[[], bool]) -> Iterator[Callable[[], Chunk]]:
+        """For each piece of the data after a position, a function that parses it."""
         for i, source in enumerate(self.sources[after.file :], after.file):
-            place = after if i == after.file else Place(i)
+            start = after if i == after.file else Position(file=i)
             if source.piped:
                 if i in self._opened:
                     raise DataError(f"{source.name}: a pipe can be read only once: give a file for more passes.")
                 self._opened.add(i)
             elif self.format != "table":
-                open_bytes(source).close()
-            yield from (
-                self._of_table(source, place, labelled, stop) if self.tabular else self._of_text(source, place, stop)
-            )
+                source.open().close()
+            with self._naming_errors(source):
+                if isinstance(self._format, TableFormat):
+                    yield from self._of_table(self._format, source, start, labelled, stopped)
+                else:
+                    assert isinstance(self._format, TextFormat)
+                    yield from self._of_text(self._format, source, start, stopped)
 
-    def _of_text(self, source: Source, place: Place, stop: Until) -> Iterator[Job]:
-        parser = self._parser()
-        for piece in self._named(source, text_pieces(source, place.offset, place.line, stop, self.max_line)):
-            if piece.long is not None:
-                job = partial(self._of_long_line, parser, piece.first_line, piece.long.finished)
-            else:
-                asked = (self._wanted() or None,) if self.format == "vw" else ()
-                job = partial(parser.parse, piece.data, piece.first_line, *asked)
-            yield job, source.name, _spot(place.file, piece), partial(_before, place.file, piece)
+    def _of_text(
+        self, format_: TextFormat, source: Source, start: Position, stopped: Callable[[], bool]
+    ) -> Iterator[Callable[[], Chunk]]:
+        for piece in text_pieces(source, start, stopped, self.max_line):
+            parse = partial(_parse_text, format_, piece, self._names_to_extend())
+            yield partial(self._located, parse, source, piece)
 
-    def _of_long_line(self, parser: Any, line: int, finished: bool) -> Chunk:
-        chunk: Chunk = parser.parse(b"", line)
-        bad = BadRow(0, line, "", too_long(self.max_line))
-        return dataclasses.replace(chunk, bad=(bad,) * finished, unfinished=None if finished else bad)
+    def _of_table(
+        self, format_: TableFormat, source: Source, start: Position, labelled: bool, stopped: Callable[[], bool]
+    ) -> Iterator[Callable[[], Chunk]]:
+        with contextlib.closing(format_.open(source)) as table:
+            self._settle_columns(table, source, labelled)
+            for piece in table.pieces(start):
+                if stopped():
+                    return
+                parse = partial(table.chunk, piece, self.columns, labels=labelled, names=self._names_to_extend())
+                yield partial(self._located, parse, source, piece)
 
-    def _wanted(self) -> Names | bool:
-        """What names a piece is asked for: those not here yet, if there is room for more."""
-        return self.names if self.naming and not self.names.full() else False
-
-    def _parser(self) -> Any:
-        if self.format == "vw":
-            from rue.streams.text.vw import VW
-
-            return VW(self.bits)
-        from rue.streams.text.svmlight import Svmlight
-
-        return Svmlight()
-
-    def _table(self, source: Source, opened: contextlib.ExitStack) -> Any:
-        from rue.streams.tables.table import open_table
-
-        named = {"ipc": "arrow"}.get(self.format, self.format)
-        file = source.path
-        if source.piped or source.packed or self.format in _BYTES:
-            file = open_bytes(source)
-            if source.path != "-":
-                opened.callback(file.close)
-            if source.piped or self.format == "ipc":
-                file = Onward(file, source.piped)
-        if self.format == "table":  # kept, because some can be read only once and know it
-            if id(source) not in self._tables:
-                self._tables[id(source)] = open_table(file)
-            return self._tables[id(source)]
-        return open_table(file, named, separator=self.separator, max_line=self.max_line)
-
-    def _of_table(self, source: Source, place: Place, labelled: bool, stop: Until) -> Iterator[Job]:
-        with contextlib.ExitStack() as opened:
-            yield from self._named(source, self._of_opened_table(source, place, labelled, stop, opened))
-
-    def _named(self, source: Source, things: Iterator[Any]) -> Iterator[Any]:
-        """The same things; an error among them says which file it is about."""
-        try:
-            yield from things
-        except DataError as error:
-            if self.format == "table" or source.name in str(error):
-                raise
-            raise DataError(f"{source.name}: {error}") from error
-        except UnicodeError:
-            raise DataError(f"{source.name}: it holds names or text that are not UTF-8.") from None
-
-    def _of_opened_table(
-        self, source: Source, place: Place, labelled: bool, stop: Until, opened: contextlib.ExitStack
-    ) -> Iterator[Job]:
-        from rue.streams.tables.columns import find_column, plan
-        from rue.streams.tables.table import Position
-
-        table = self._table(source, opened)
+    def _settle_columns(self, table: Table, source: Source, labelled: bool) -> None:
+        """What the columns of the first table mean, if no model has said so; refuses a table that lacks some."""
+        names = table.schema.names
         if self.columns is None:
             self.columns = plan(
                 table.schema,
@@ -282,73 +236,85 @@ class Data:
                 category=self.category,
                 bits=self.bits,
             )
-            if self.format == "csv":
-                words = {name for name in self.columns.used if self.columns.kind(name) == "category"}
-                words -= {find_column(name, table.schema.names, "category") for name in self.category}
-                self.doubts += [f"{source.name}: {why}" for name, why in table.doubts() if name in words]
-        self.columns.require(table.schema.names, labelled)
+            words = {name for name in self.columns.used if self.columns.kind(name) == "category"}
+            words -= {find_column(name, names, "category") for name in self.category}
+            self.warnings += [f"{source.name}: {why}" for name, why in table.suspicious_columns() if name in words]
+        self.columns.require(names, labelled)
+
+    def _names_to_extend(self) -> Names | None:
+        """The names so far, for a parser to report those that are not among them; None if no more are wanted."""
+        return self.names if self.naming and not self.names.full() else None
+
+    def _located(self, parse: Callable[[], Chunk], source: Source, piece: Piece) -> Chunk:
+        """A piece parsed, with the file's name and the positions."""
         name = "" if self.format == "table" else source.name
-        start = Position(place.offset, place.line) if place.offset else None
-        recent = Recent(self._last(place)) if start or self.format not in _BYTES else table.before.copy()
-        for piece in table.pieces(start):
-            if stop.is_set():
-                return
-            job = partial(table.chunk, piece, self.columns, labels=labelled, names=self._wanted())
-            if self.format not in _BYTES:
-                after = Spot(_place(place.file, piece.end), partial(table.tail, piece.end.offset, piece.whole))
-                yield job, name, after, partial(self._before_row, place.file)
-                continue
-            data = piece.data if piece.long is None else piece.long.last
-            after = Spot(_place(place.file, piece.end), recent.followed_by(data))
-            yield job, name, after, partial(_before_text, place.file, piece, recent.copy())
-            recent.add(data)
+        before_line = partial(self._before_row, piece) if self._format.counts_rows else piece.before_line
+        return dataclasses.replace(parse(), name=name, end=piece.end, before_line=before_line)
+
+    @contextlib.contextmanager
+    def _naming_errors(self, source: Source) -> Iterator[None]:
+        """Let an error in reading say which file it is about."""
+        try:
+            yield
+        except DataError as error:
+            if self.format == "table" or source.name in str(error):
+                raise
+            raise DataError(f"{source.name}: {error}") from error
+        except UnicodeError:
+            raise DataError(f"{source.name}: it holds names or text that are not UTF-8.") from None
 
     def describe(self) -> dict[str, Any]:
         """What a model must know of it to read other data in the same way."""
-        kind = "table" if self.tabular else self.format
+        kind = "table" if self._format.tabular else self.format
         columns = None if self.columns is None else self.columns.to_dict()
         return {"kind": kind, "bits": self.bits, "columns": columns}
 
-    def tail_before(self, place: Place) -> str:
-        """A digest of the last MiB before a place, as `Spot.tail` makes it."""
-        source = self.sources[place.file]
-        if place.offset == 0 or source.piped:
+    # What comes before a position, to see whether the data have changed since a checkpoint.
+
+    def tail_before(self, position: Position) -> str:
+        """A digest of the last MiB before a position, as `Position.tail` makes it."""
+        source = self.sources[position.file]
+        if position.offset == 0 or source.piped:
             return ""
-        if self.format not in _BYTES:
-            with contextlib.ExitStack() as opened:
-                return str(self._table(source, opened).tail(place.offset))
-        data = self._last(place)
-        return digest(data) if len(data) == min(MIB, place.offset) else "shorter"
+        if isinstance(self._format, TableFormat) and self._format.counts_rows:
+            table = self._format.open(source)
+            tail = table.tail(position.offset)
+            table.close()
+            return tail
+        size = min(MIB, position.offset)
+        with source.open() as file:
+            file.seek(position.offset - size)
+            data = file.read(size)
+        return digest(data) if len(data) == size else "shorter"
 
-    def _before_row(self, file: int, line: int) -> Spot:
-        """The spot before a row of a table."""
-        place = Place(file, line - 1, line - 1)
-        return Spot(place, partial(self.tail_before, place))
+    def _before_row(self, piece: Piece, line: int) -> Position:
+        position = piece.before_line(line)
+        return dataclasses.replace(position, tail=partial(self.tail_before, position))
 
-    def _last(self, place: Place) -> bytes:
-        """The last MiB before a place in text, or less if the file is shorter."""
-        if self.format not in _BYTES or self.sources[place.file].piped:
-            return b""
-        if self._found is None or self._found[0] != place:
-            source = self.sources[place.file]
-            with open_bytes(source) as file:
-                skip(file, source, max(0, place.offset - MIB))
-                self._found = place, file.read(min(MIB, place.offset))
-        return self._found[1]
-
-    def heads(self, place: Place) -> list[str]:
-        """A digest of the first MiB of each file, as far as it lies before a place."""
-        found = []
-        for i, source in enumerate(self.sources[: place.file + 1]):
+    def heads(self, position: Position) -> list[str]:
+        """A digest of the first MiB of each file, as far as it lies before a position."""
+        digests = []
+        for i, source in enumerate(self.sources[: position.file + 1]):
             if source.piped:
-                found.append("")
+                digests.append("")
                 continue
-            most = MIB if i < place.file or self.format not in _BYTES else min(MIB, place.offset)
+            most = MIB if i < position.file or self._format.counts_rows else min(MIB, position.offset)
             if (i, most) not in self._heads:
-                with open_bytes(source) as file:
+                with source.open() as file:
                     self._heads[i, most] = digest(file.read(most))
-            found.append(self._heads[i, most])
-        return found
+            digests.append(self._heads[i, most])
+        return digests
+
+
+def _parse_text(format_: TextFormat, piece: Piece, names: Names | None) -> Chunk:
+    """The examples of some lines; a line above the limit is a bad row, of which nothing is left to parse."""
+    line = piece.start.line + 1
+    chunk = format_.parse(piece.data, line, names)
+    if piece.long is None:
+        return chunk
+    bad = BadRow(0, line, "", too_long(format_.max_line))
+    finished = piece.long.finished
+    return dataclasses.replace(chunk, bad=(bad,) * finished, unfinished=None if finished else bad)
 
 
 def _require_rows(columns: list[Any], rows: int, whole: bool = False) -> None:
@@ -359,39 +325,19 @@ def _require_rows(columns: list[Any], rows: int, whole: bool = False) -> None:
             )
 
 
-def _spot(file: int, piece: Piece) -> Spot:
-    return Spot(Place(file, piece.end, piece.end_line), piece.tail)
-
-
-def _before(file: int, piece: Piece, line: int) -> Spot:
-    return _spot(file, piece.before_line(line))
-
-
-def _place(file: int, position: Any) -> Place:
-    return Place(file, position.offset, position.line)
-
-
-def _before_text(file: int, piece: Any, recent: Recent, line: int) -> Spot:
-    """The spot before a line of a table's text."""
-    cut = 0
-    for _ in range(line - 1 - piece.start.line):
-        cut = piece.data.index(b"\n", cut) + 1
-    return Spot(Place(file, piece.start.offset + cut, line - 1), recent.followed_by(piece.data[:cut]))
-
-
-def _unfolded(paths: tuple[Any, ...], told: str | None) -> tuple[Any, ...]:
+def _unfolded(paths: tuple[Any, ...], format_name: str | None) -> tuple[Any, ...]:
     """The paths, with the files in and below a folder in its place, by name; hidden ones (. and _) are left out."""
-    found: list[Any] = []
+    files: list[Any] = []
     for path in paths:
         if not isinstance(path, str) or not os.path.isdir(path):
-            found.append(path)
+            files.append(path)
             continue
         inside = []
-        for folder, folders, files in os.walk(path):
+        for folder, folders, names in os.walk(path):
             folders[:] = sorted(name for name in folders if name[0] not in "._")
-            inside += [os.path.join(folder, name) for name in sorted(files) if name[0] not in "._"]
-        known = [file for file in inside if told is not None or tells_format(file)]
+            inside += [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
+        known = [file for file in inside if format_name is not None or has_known_suffix(file)]
         if not known:
             raise DataError(f"{path} is a folder with no file in it whose suffix tells a format.")
-        found += known
-    return tuple(found)
+        files += known
+    return tuple(files)

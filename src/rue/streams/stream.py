@@ -10,9 +10,8 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 from rue.errors import DataError, SettingsError
 from rue.streams.block import Block, as_array, blocks, is_readable, is_stream
-from rue.streams.chunk import Chunk
+from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
-from rue.streams.files.files import Place, Read, Spot
 from rue.streams.names import Names
 
 __all__ = ["Arrays", "Reading", "Stream", "read", "read_like"]
@@ -32,9 +31,9 @@ class Stream(Protocol):
     def __iter__(self) -> Iterator[Block]: ...
 
     def reads(
-        self, stop: threading.Event | None = None, after: Place | None = None, labelled: bool = True
-    ) -> Iterator[Read]:
-        """The chunks, with their bad rows and their places; without `labelled`, labels may be missing."""
+        self, stop: threading.Event | None = None, after: Position | None = None, labelled: bool = True
+    ) -> Iterator[Chunk]:
+        """The chunks, with their bad rows and positions; without `labelled`, labels may be missing."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -87,7 +86,7 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[Reading]) -> 
             raise SettingsError(f"{named}: these are for tables and files, and X is {type(X).__name__}.")
         return Arrays(X, y, weights)
     sources = _sources(X)
-    told, bits = options.pop("format", None), options.pop("bits", 20)
+    format_name, bits = options.pop("format", None), options.pop("bits", 20)
     for name in ("drop", "category"):
         given = options.pop(name, ())
         options[name] = (given,) if isinstance(given, str | int) else tuple(given)
@@ -95,7 +94,7 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[Reading]) -> 
     for name, array, value in (("target", "y", y), ("weight", "weights", weights)):
         if value is not None:
             columns |= {name: value} if isinstance(value, str | int) else {array: as_array(value, array)}
-    return Data(sources, told, bits=bits, **columns, **options)
+    return Data(sources, format_name, bits=bits, **columns, **options)
 
 
 def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None) -> Stream:
@@ -134,17 +133,13 @@ class Arrays:
         return blocks(self.X, self.y, self.weights)
 
     def reads(
-        self, stop: threading.Event | None = None, after: Place | None = None, labelled: bool = True
-    ) -> Iterator[Read]:
+        self, stop: threading.Event | None = None, after: Position | None = None, labelled: bool = True
+    ) -> Iterator[Chunk]:
         rows = 0
         for block in self:
             lines = range(rows + 1, rows + len(block) + 1)
             rows += len(block)
-            yield Read(Chunk(block, lines), "", _row(rows), lambda line: _row(line - 1))
+            yield Chunk(block, lines, end=Position(rows, rows))
 
     def describe(self) -> dict[str, Any]:
         return {}
-
-
-def _row(row: int) -> Spot:
-    return Spot(Place(0, row, row), lambda: "")

@@ -69,16 +69,15 @@ def certify(
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
     evidence = open_evidence(made, units=units, witnesses=radii)
     labels, before, left_out, skipped = None, 0, 0, 0
-    for read in stream.reads():
-        chunk = read.chunk
+    for chunk in stream.reads():
         if chunk.first_bad and bad == "stop":
-            raise read.error(chunk.first_bad)
+            raise chunk.error(chunk.first_bad)
         skipped += len(chunk.bad)
         block = chunk.block
         if not len(block):
             continue
         if block.y is None:
-            raise DataError(f"{read.name} has no labels: nothing can be scored.")
+            raise DataError(f"{chunk.name} has no labels: nothing can be scored.")
         labels = (labels or Labels.under(made, block.y)).extended(block.y)
         part = p[before : before + len(block)]
         if part.size != len(block):

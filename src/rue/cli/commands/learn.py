@@ -24,14 +24,14 @@ from rue.learners.mixture.mixture import Pooled
 from rue.models.file import history_entry, load_model
 from rue.models.schema import POSITION, require
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.pictures.sheets import saveable
+from rue.pictures.figures import require_picture
 from rue.reports.report import page, report, write_report
 from rue.runs.baselines import Baselines
 from rue.runs.driver import Driver
 from rue.runs.learn import PredictionLog
+from rue.streams.chunk import Position
 from rue.streams.data import Data
 from rue.streams.files.cutting import MAX_LINE
-from rue.streams.files.files import Place, Spot
 
 __all__ = ["learn", "require_task"]
 
@@ -91,7 +91,7 @@ def learn(
     require_writable(*outputs.values())
     require_apart(outputs)
     if plot is not None:
-        saveable(plot)
+        require_picture(plot)
     if radius is not None:
         Ball(radius)
     often = Every.read(every)
@@ -257,13 +257,13 @@ def _resumed(
 
 def _position(
     at: dict[str, Any] | None, passes: int | None
-) -> tuple[Spot, int, tuple[str | None, int] | None, int | None]:
+) -> tuple[Position, int, tuple[str | None, int] | None, int | None]:
     """Where to go on, in which pass, after how many bytes of which file of predictions, and the number of passes."""
     if at is None:
         return START, 1, None, passes
     if passes is not None and passes != at["passes"]:
         raise SettingsError(f"--passes contradicts --resume: it was started with {at['passes']}; leave --passes out.")
-    spot = Spot(Place(int(at["file"]), int(at["offset"]), int(at["line"])), lambda: str(at["tail"]))
+    spot = Position(int(at["offset"]), int(at["line"]), int(at["file"]), lambda: str(at["tail"]))
     predictions = None if at["predictions"] is None else (at.get("predictions_file"), int(at["predictions"]))
     return spot, int(at["pass"]), predictions, int(at["passes"])
 
@@ -274,6 +274,6 @@ def _require_same(path: str, at: dict[str, Any], stream: Data) -> None:
         raise SettingsError(f"{path} was stopped in {', '.join(at['paths'])}: give the same data to go on.")
     if any(source.piped for source in stream.sources):
         return
-    place = Place(int(at["file"]), int(at["offset"]), int(at["line"]))
+    place = Position(int(at["offset"]), int(at["line"]), int(at["file"]))
     if stream.heads(place) != list(at["heads"]) or stream.tail_before(place) != at["tail"]:
         raise DataError(f"{path} stopped in other data: what comes before that place has changed since; learn afresh.")

@@ -84,10 +84,9 @@ def _predict_all(
     learner = found.learner
     average = bool(learner.algorithm.averaging)
     skipped, head = 0, [csv_row(columns)]
-    for read in stream.reads(labelled=False):
-        chunk = read.chunk
+    for chunk in stream.reads(labelled=False):
         if chunk.first_bad and bad == "stop":
-            raise read.error(chunk.first_bad)
+            raise chunk.error(chunk.first_bad)
         skipped += len(chunk.bad)
         if not len(chunk.block):
             continue

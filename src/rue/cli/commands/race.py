@@ -18,12 +18,12 @@ from rue.cli.standard import writing_stdout
 from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.pictures.sheets import saveable
+from rue.pictures.figures import require_picture
 from rue.race.race import Racing
 from rue.reports.report import write_report
+from rue.streams.chunk import Chunk
 from rue.streams.data import Data
 from rue.streams.files.cutting import MAX_LINE
-from rue.streams.files.files import Read
 
 __all__ = ["race"]
 
@@ -77,7 +77,7 @@ def race(
     require_writable(*outputs.values())
     require_apart(outputs)
     if plot is not None:
-        saveable(plot)
+        require_picture(plot)
     named = None if learners is None else [one.strip() for one in _split(learners) if one.strip()]
     racing = Racing(named, loss=loss, task=task, radius=radius, bad=bad, intercept=not no_intercept, budget=budget)
     stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
@@ -115,28 +115,27 @@ def _split(text: str) -> list[str]:
 
 
 def _run(racing: Racing, stream: Data, stop: threading.Event, progress: _Progress) -> None:
-    for read in stream.reads(stop):
-        chunk = read.chunk
+    for chunk in stream.reads(stop):
         wrong = chunk.first_bad
         if wrong and racing.bad == "stop":
-            raise DataError(f"{read.name}, line {wrong.line}: {wrong.why} (--bad skip passes over it).")
+            raise DataError(f"{chunk.name}, line {wrong.line}: {wrong.why} (--bad skip passes over it).")
         racing.skipped += len(chunk.bad)
         if len(chunk.block):
-            _learn(racing, read, stop, progress)
+            _learn(racing, chunk, stop, progress)
         if stop.is_set():
             break
     progress.done(racing)
 
 
-def _learn(racing: Racing, read: Read, stop: threading.Event, progress: _Progress) -> None:
+def _learn(racing: Racing, chunk: Chunk, stop: threading.Event, progress: _Progress) -> None:
     def after(now: Racing) -> bool:
         progress.update(now)
         return not stop.is_set()
 
     try:
-        racing.learn(read.chunk.block, after)
+        racing.learn(chunk.block, after)
     except BadExample as error:
-        raise DataError(f"{read.name}, line {int(read.chunk.lines[error.row])}: {error.why}") from None
+        raise DataError(f"{chunk.name}, line {int(chunk.lines[error.row])}: {error.why}") from None
 
 
 class _Progress:

@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator
 
-__all__ = ["MAX_LINE", "MIB", "LineCutter", "LongLine", "Recent", "digest", "too_long"]
+__all__ = ["MAX_LINE", "MIB", "LineCutter", "LongLine", "Tail", "digest", "too_long"]
 
 MIB = 2**20
 MAX_LINE = 16
@@ -24,8 +24,11 @@ def too_long(limit: int) -> str:
     return f"it is longer than {limit} MiB; --max-line (in Python max_line) raises this limit"
 
 
-class Recent:
-    """The last MiB of text that was read, in the pieces it came in."""
+class Tail:
+    """The last MiB of the text read so far, in the parts it came in.
+
+    A checkpoint records its digest, so that resuming in a file that has changed since is refused.
+    """
 
     def __init__(self, data: bytes = b"") -> None:
         self.parts, self.size = collections.deque([data]), len(data)
@@ -41,14 +44,14 @@ class Recent:
         return b"".join(self.parts)[-MIB:]
 
     def followed_by(self, data: bytes) -> Callable[[], str]:
-        """What makes the digest of the last MiB, when asked for, of this and some more text."""
+        """A function that digests the last MiB of this and some more text: most positions are never asked for it."""
         parts = (*self.parts, data)
         return lambda: digest(b"".join(parts)[-MIB:])
 
-    def copy(self) -> Recent:
-        made = Recent()
-        made.parts, made.size = self.parts.copy(), self.size
-        return made
+    def copy(self) -> Tail:
+        copy = Tail()
+        copy.parts, copy.size = self.parts.copy(), self.size
+        return copy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +78,7 @@ class LineCutter:
         """Bytes that a line may have, its end not counted."""
         self.rest = bytearray()
         """The beginning of a line that is not finished."""
-        self._long: Recent | None = None
+        self._long: Tail | None = None
         self._length = 0
 
     def feed(self, arrived: bytes, last: bool = False) -> Iterator[bytes | LongLine]:
@@ -102,7 +105,7 @@ class LineCutter:
             self.rest += arrived
             arrived = b""
             if len(self.rest) > self.limit:
-                self._long, self._length = Recent(bytes(self.rest[-MIB:])), len(self.rest)
+                self._long, self._length = Tail(bytes(self.rest[-MIB:])), len(self.rest)
                 self.rest = bytearray()
                 yield LongLine(self._length, b"", False)
 

@@ -23,7 +23,6 @@ DAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednes
 HOURS = tuple(map(str, range(24)))
 CACHED = 1 << 17
 """Numbers put together at a time: a MiB of them stays in the processor's cache."""
-_NONE = np.empty(0, dtype=np.uint64)
 _WIDE = (np.dtype(np.int64), np.dtype(np.float64))
 SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -35,13 +34,13 @@ def encode(
     bad: Iterable[BadRow] = (),
     *,
     labels: bool = True,
-    names: Names | bool = False,
+    names: Names | None = None,
 ) -> Chunk:
     """The examples of a record batch whose rows stand in these lines; pure, and free of the GIL where it takes time.
 
     `bad` are rows of the same piece that came not so far. Without `labels` a row needs no label, a table no target.
-    With `names`, the hashed features that occur are named, each column's in the order of their first occurrence; those
-    that some names given already know may be left out.
+    If `names` are given, the chunk has the names of hashed features that are not among them, each column's in the order
+    of their first occurrence.
     """
     there = batch.schema.names
     columns.require(there, labels)
@@ -56,7 +55,7 @@ def encode(
     if columns.weight is not None and (labels or columns.weight in there):
         weights = _weights(columns.weight, _column(batch, columns.weight), good, why)
     X = reader.rows(good, why)
-    called = reader.names(good, names.seen if isinstance(names, Names) else _NONE) if names is not False else ()
+    called = () if names is None else reader.names(good, names.seen)
     if why:
         y, weights = (None if column is None else column[good] for column in (y, weights))
     kept = lines[good] if why else lines

@@ -1,4 +1,4 @@
-"""Columns of a CSV that are taken as words and were hardly meant so: amounts, dates, stray words."""
+"""Columns of a CSV read as words that look like numbers, amounts or dates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rue.streams.tables.encoding import shortened
 
-__all__ = ["doubts"]
+__all__ = ["suspicious"]
 
 ENOUGH, NEARLY = 5, 0.9
 """So many values, and this share of them, must look alike."""
@@ -16,11 +16,11 @@ _DRESSED = re.compile(r"[$€£¥]? ?[-+]?(?:\d+|\d{1,3}(?:[.,'’]\d{3})+)(?:[.
 _DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)(?: .*)?")
 
 
-def doubts(values: Mapping[str, Sequence[str]], stray: Callable[[str], str]) -> Iterable[tuple[str, str]]:
-    """A sentence about each doubtful column, by its name.
+def suspicious(values: Mapping[str, Sequence[str]], stray: Callable[[str], str]) -> Iterable[tuple[str, str]]:
+    """The name of each suspicious column, and a sentence for its user.
 
-    `values` are some of each column of words, without those that are missing; `stray` finds the reason why a column of
-    numbers is none.
+    `values` has some values of each column of words, without missing ones; `stray` finds the value because of which a
+    column of numbers was read as words.
     """
     for name, some in values.items():
         if len(some) < ENOUGH:

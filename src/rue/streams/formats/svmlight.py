@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 
 from rue.compiled import parser
+from rue.registry import register
 from rue.streams.block import Block
 from rue.streams.chunk import Chunk
+from rue.streams.files.cutting import MAX_LINE
+from rue.streams.formats.base import TextFormat
+from rue.streams.names import Names
 from rue.streams.text.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, WIDTH, open_csr
 from rue.streams.text.lines import Density, count_filled, number_fault, read_lines, shown, word_at
 from rue.streams.text.numbers import as_text
@@ -90,8 +94,9 @@ def _read(csr: Any, text: Any) -> None:
     state[POSITION], state[LINE] = k, line
 
 
-class Svmlight:
-    r"""The svmlight format.
+@register("format", "svmlight")
+class Svmlight(TextFormat):
+    r"""svmlight text, also known as LIBSVM's format.
 
     >>> chunk = Svmlight().parse(b"+1 3:0.5 7:1 # a comment\n-1 qid:4 2:.25\n1 2:nan\n", 1)
     >>> chunk.block.y, chunk.block.X.indices, chunk.block.X.data
@@ -100,11 +105,13 @@ class Svmlight:
     "the value 'nan' is not finite"
     """
 
-    def __init__(self) -> None:
+    suffixes = (".svm", ".svmlight", ".libsvm")
+
+    def __init__(self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE) -> None:
+        super().__init__(bits, separator, max_line)
         self._density = Density()
 
-    def parse(self, text: bytes, first_line: int) -> Chunk:
-        """The examples of some whole lines, of which the last may lack its end."""
+    def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:
         csr = open_csr(count_filled(text), self._density.features(text))
         csr, bad = read_lines(_read, (as_text(text),), csr, text, first_line, _complaint)
         self._density.note(text, csr)

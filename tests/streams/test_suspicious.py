@@ -1,17 +1,17 @@
-"""Notes about columns that are taken as words and were hardly meant so."""
+"""Notes about columns read as words that look like numbers, amounts or dates."""
 
 import io
 
 import pytest
 
-from rue.streams.tables.table import open_table
+from tables import open_table
 
 HEAD = "column x is taken as words, though "
 
 
-def doubts(values, more=""):
+def suspicious(values, more=""):
     text = "x,y\n" + "".join(f'"{value}",1\n' for value in values) + more
-    return dict(open_table(io.BytesIO(text.encode()), "csv").doubts())
+    return dict(open_table(io.BytesIO(text.encode()), "csv").suspicious_columns())
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ def doubts(values, more=""):
         ([*map(str, range(30)), "hello"], "nearly all of it is numbers, because 'hello' is not a number: mend that"),
     ],
 )
-def test_what_was_hardly_meant_as_words_is_noted(values, words):
-    said = doubts(values)["x"]
+def test_words_that_look_like_numbers_or_dates_are_noted(values, words):
+    said = suspicious(values)["x"]
     assert said.startswith(HEAD)
     assert words in said
 
@@ -46,11 +46,11 @@ def test_what_was_hardly_meant_as_words_is_noted(values, words):
     ],
 )
 def test_words_numbers_and_dates_as_they_should_be_are_not(values):
-    assert "x" not in doubts(values)
+    assert "x" not in suspicious(values)
 
 
 def test_a_word_far_behind_the_first_rows_is_found():
-    assert "'oops' is not a number" in doubts(map(str, range(30_000)), "oops,1\n")["x"]
+    assert "'oops' is not a number" in suspicious(map(str, range(30_000)), "oops,1\n")["x"]
 
 
 def test_the_command_says_it_once_on_stderr(tmp_path, inside, monkeypatch):

@@ -13,13 +13,15 @@ import re
 from typing import Any
 
 from rue.errors import DataError
-from rue.streams.files.cutting import MAX_LINE
-from rue.streams.files.files import require_unpacked
+from rue.registry import register
+from rue.streams.files.pieces import PIECE
+from rue.streams.files.sources import Source, require_unpacked
+from rue.streams.formats.base import TableFormat
 from rue.streams.tables.columns import Columns, kind_of
 from rue.streams.tables.encoding import shortened
-from rue.streams.tables.scanning import Text, Unreadable
+from rue.streams.tables.records import Records, Unreadable
 
-__all__ = ["JsonLines"]
+__all__ = ["JsonLines", "JsonTable"]
 
 _OTHER = re.compile(rb"(?:\A|\n)[ \t\r]*[^ \t\r\n{]")
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -28,13 +30,22 @@ _TWO = re.compile(rb"\}[ \t\r]*\{")
 """Where a second object may begin in a line."""
 
 
-class JsonLines(Text):
-    """A file with an object in each line."""
+@register("format", "jsonl")
+class JsonLines(TableFormat):
+    """A JSON object in each line; its keys are the columns."""
+
+    suffixes = (".jsonl", ".ndjson")
+
+    def open(self, source: Source, block: int = PIECE) -> JsonTable:
+        return JsonTable(source, block, self.max_line)
+
+
+class JsonTable(Records):
+    """A file of JSON lines, opened: its columns and their types are known."""
 
     blank = b" \t\r\n"
 
-    def __init__(self, file: Any, block: int, max_line: int = MAX_LINE) -> None:
-        super().__init__(file, block, max_line)
+    def read_head(self) -> None:
         self.gather(lambda: True)
         require_unpacked(self.head)
         if not self.head.strip():

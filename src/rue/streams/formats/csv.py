@@ -17,15 +17,18 @@ import numpy as np
 
 from rue.compiled import parser
 from rue.errors import DataError
-from rue.streams.files.cutting import MAX_LINE, LongLine, too_long
-from rue.streams.files.files import require_unpacked
+from rue.registry import register
+from rue.streams.chunk import Position
+from rue.streams.files.cutting import LongLine, too_long
+from rue.streams.files.pieces import PIECE
+from rue.streams.files.sources import Source, require_unpacked
+from rue.streams.formats.base import TableFormat
 from rue.streams.tables.columns import Columns, kind_of, repeated
-from rue.streams.tables.doubts import doubts
 from rue.streams.tables.encoding import shortened
-from rue.streams.tables.scanning import ALIKE, HEAD, RecordCutter, Text, Unreadable, without
-from rue.streams.tables.table import Position
+from rue.streams.tables.records import ALIKE, HEAD, RecordCutter, Records, Unreadable, without
+from rue.streams.tables.suspicious import suspicious
 
-__all__ = ["SEPARATORS", "Delimited"]
+__all__ = ["SEPARATORS", "Csv", "CsvTable"]
 
 SEPARATORS = "\t;|, "
 """In the order in which they are tried: commas may be in decimal numbers, spaces in words."""
@@ -42,13 +45,27 @@ _ZERO, _X, _SMALL = np.uint8(ord("0")), np.uint8(ord("x")), np.uint8(0x20)
 _WHERE = re.compile(r"In CSV column #(\d+): .*?conversion error to [^:]*: (?:invalid value '(.*)')?", re.DOTALL)
 
 
-class Delimited(Text):
-    """A CSV file."""
+@register("format", "csv")
+class Csv(TableFormat):
+    """Columns separated by commas, or by whatever the first lines suggest; RFC 4180 quotes."""
+
+    suffixes = (".csv", ".tsv")
+
+    def open(self, source: Source, block: int = PIECE) -> CsvTable:
+        return CsvTable(source, block, self.max_line, self.separator)
+
+
+class CsvTable(Records):
+    """A CSV file, opened: its separator, header and types are known."""
 
     quoting = True
 
-    def __init__(self, file: Any, separator: str | None, block: int, max_line: int = MAX_LINE) -> None:
-        super().__init__(file, block, max_line)
+    def __init__(self, source: Source, block: int, max_line: int, separator: str | None) -> None:
+        self.given_separator = separator
+        super().__init__(source, block, max_line)
+
+    def read_head(self) -> None:
+        separator = self.given_separator
         self.gather(self._enough)
         _require_text(self.head)
         if self._ahead and isinstance(self._ahead[0], LongLine):
@@ -84,20 +101,22 @@ class Delimited(Text):
 
     def _enough(self) -> bool:
         """Whether a header and a record have arrived."""
-        count, _, complete, _ = self.scanned(self.head, 0)[0]
-        if count > 2 or (count == 2 and complete == len(self.head)):
+        found = self.scanned(self.head, 0)
+        if found.records > 2 or (found.records == 2 and found.complete == len(self.head)):
             return True
         return len(self.head) > 4 * HEAD and self.head.count(b"\n") > 2  # a quote that is not closed
 
     def _first_two(self) -> int:
         """The length of the first two records, as far as that shows before the separator is known."""
-        (count, _, _, _), starts, _ = self.scanned(self.head, 3)
-        return int(starts[2]) if count > 2 else len(self.head)
+        found = self.scanned(self.head, 3)
+        return int(found.starts[2]) if found.records > 2 else len(self.head)
 
     def _pass_header(self) -> None:
         """Let the records begin after the first one that is not empty."""
-        (count, lines, _, _), starts, at = self.scanned(self.head, 2)
-        size, lines = (int(starts[1]), int(at[1])) if count > 1 else (len(self.head), lines)
+        found = self.scanned(self.head, 2)
+        size, lines = len(self.head), found.lines
+        if found.records > 1:
+            size, lines = int(found.starts[1]), int(found.numbers[1])
         self.before.add(self.head[:size])
         self.begin = Position(self.begin.offset + size, self.begin.line + lines)
 
@@ -143,8 +162,8 @@ class Delimited(Text):
             except Unreadable as error:
                 types[error.column] = pa.string() if types[error.column] != pa.string() else pa.binary()
 
-    def doubts(self) -> list[tuple[str, str]]:
-        """Columns that are taken as words and were hardly meant so: their names, and a sentence about each."""
+    def suspicious_columns(self) -> list[tuple[str, str]]:
+        """Columns read as words that look like numbers or dates: their names, and a sentence about each."""
         import pyarrow as pa
 
         words = [name for name in self.names if pa.types.is_string(self.schema.field(name).type)]
@@ -155,7 +174,7 @@ class Delimited(Text):
         rows = [row for row in _rows(text, self.separator, 1000) if len(row) == len(self.names)]
         places = {name: self.names.index(name) for name in words}
         some = {name: [row[place] for row in rows if row[place] not in MISSING] for name, place in places.items()}
-        return list(doubts(some, self._stray))
+        return list(suspicious(some, self._stray))
 
     def _stray(self, name: str) -> str:
         """Why a column cannot be read as numbers."""

@@ -19,8 +19,11 @@ import numpy as np
 
 from rue.compiled import parser
 from rue.errors import SettingsError
+from rue.registry import register
 from rue.streams.block import Block
 from rue.streams.chunk import Chunk
+from rue.streams.files.cutting import MAX_LINE
+from rue.streams.formats.base import TextFormat
 from rue.streams.names import NOTHING_NEW, Names, NewNames
 from rue.streams.text.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, open_csr
 from rue.streams.text.hashing import Hasher
@@ -137,7 +140,8 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
     state[POSITION], state[LINE] = k, line
 
 
-class VW:
+@register("format", "vw")
+class VW(TextFormat):
     r"""Vowpal Wabbit's text format, with 2^bits slots.
 
     >>> chunk = VW(bits=18).parse(b"1 2.0 'first| 3:0.5 7\n-1 |size:10 width:.25\n", 1)
@@ -147,13 +151,15 @@ class VW:
     (array([    3,     7, 49144], dtype=uint32), array([0.5, 1. , 2.5]))
     """
 
-    def __init__(self, bits: int = 20) -> None:
+    suffixes = (".vw",)
+
+    def __init__(self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE) -> None:
         if not 1 <= bits <= 32:
             raise SettingsError(f"bits must lie between 1 and 32, not {bits}.")
-        self.bits, self._density = bits, Density()
+        super().__init__(bits, separator, max_line)
+        self._density = Density()
 
     def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:
-        """The examples of some whole lines, of which the last may lack its end; and new names, if some are given."""
         lines = as_text(text)
         csr = open_csr(count_filled(text), self._density.features(text))
         weights = np.empty(csr.labels.size)

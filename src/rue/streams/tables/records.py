@@ -13,32 +13,33 @@ import abc
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rue.compiled import parser
 from rue.errors import DataError
-from rue.streams.chunk import BadRow, Chunk
-from rue.streams.files.cutting import MIB, LineCutter, LongLine, Recent, too_long
-from rue.streams.files.files import failure
+from rue.streams.chunk import BadRow, Chunk, Position
+from rue.streams.files.cutting import MIB, LineCutter, LongLine, Tail, too_long
+from rue.streams.files.pieces import Piece, Spoilt, text_piece
+from rue.streams.files.sources import ForwardFile, Source, failure
 from rue.streams.names import Names
 from rue.streams.tables.columns import Columns
 from rue.streams.tables.encoding import encode
-from rue.streams.tables.table import Piece, Position, Spoilt
-from rue.streams.text.lines import count_lines
+from rue.streams.tables.table import Table
 
-__all__ = ["ALIKE", "HEAD", "RecordCutter", "Text", "Unreadable", "scan", "without"]
+__all__ = ["ALIKE", "HEAD", "RecordCutter", "Records", "Unreadable", "scan", "without"]
 
 HEAD = 1 << 20
 """Bytes by which the types of the columns are told, if that many have arrived."""
-LINES = 16
+LOOKED_AT = 16
 """Lines in a quoted field after which they are looked at, and how many of them."""
 ALIKE = 12
 """How many of them must look like records of the file for the quote to be a stray one."""
 PATIENCE = 16
 """Limits' worth of lines above the limit that are passed over at the beginning to find the first records."""
 _MARK = b"\xef\xbb\xbf"
+_NOWHERE = np.empty(0, np.int64)
 _LF, _CR, _QUOTE = (np.uint8(ord(letter)) for letter in '\n\r"')
 
 
@@ -50,61 +51,25 @@ class Unreadable(Exception):
         self.column, self.why = column, why
 
 
-@parser
-def scan(data: Any, separator: Any, quoting: Any, starts: Any, lines: Any) -> Any:
-    """The records that are not empty: where each starts, and in which line, counted from 0, as far as there is room.
-
-    Returns how many there are, how many lines, the end of the last complete one, and whether the text ends inside
-    quotes. A quote counts at the beginning of a field; inside quotes two of them stand for one.
-    """
-    count, line, complete = 0, 0, 0
-    begin, begin_line = 0, 0
-    fresh, inside = True, False
-    i, n = 0, data.size
-    while i < n:
-        letter = data[i]
-        if inside:
-            if letter == _QUOTE:
-                if i + 1 < n and data[i + 1] == _QUOTE:
-                    i += 1
-                else:
-                    inside = False
-            elif letter == _LF:
-                line += 1
-        elif letter == _LF:
-            empty = i == begin or (i == begin + 1 and data[begin] == _CR)
-            if not empty:
-                if count < starts.size:
-                    starts[count], lines[count] = begin, begin_line
-                count += 1
-            line += 1
-            begin, begin_line, complete, fresh = i + 1, line, i + 1, True
-        elif letter == separator:
-            fresh = True
-        else:
-            inside = fresh and quoting and letter == _QUOTE
-            fresh = False
-        i += 1
-    if begin < n:
-        if count < starts.size:
-            starts[count], lines[count] = begin, begin_line
-        count, line = count + 1, line + 1
-    return count, line, complete, inside
-
-
-NEXT, BEGIN, LINE, FRESH, INSIDE, OPENED, ENDS, ASK = range(8)
-"""What `follow` keeps: where to go on, where the record and the line there begin, whether a field begins, whether a
-quote is open, the start of the line in which it was opened, line ends inside it, and how many of these make it stop."""
+NEXT, BEGIN, NUMBER, LINE, LINES, FRESH, INSIDE, OPENED, ENDS, ASK, COUNT = range(11)
+"""The state of `_scan`: where to go on; where the record there begins, and its line from 0; where the line begins, and
+how many came before; whether a field begins; whether a quote is open, the start of the line in which it was opened, the
+line ends inside it, and how many of these make it stop; how many records there were."""
 DONE, RUNS_ON, OPENS_AGAIN, TOO_LONG = range(4)
-"""Why `follow` stopped: all is read; a quoted field runs over many lines; it ends with a quote that looks as if it
+"""Why `_scan` stopped: all is read; a quoted field runs over many lines; it ends with a quote that looks as if it
 opened another; the record is above the limit."""
 
 
 @parser
-def follow(data: Any, separator: Any, limit: Any, state: Any) -> Any:
-    """Read on in whole lines that have quotes, by the rules of `scan`, to their end or until something is odd."""
-    i, begin, line, fresh = state[NEXT], state[BEGIN], state[LINE], state[FRESH] != 0
-    inside, opened, ends, ask = state[INSIDE] != 0, state[OPENED], state[ENDS], state[ASK]
+def _scan(data: Any, separator: Any, quoting: Any, limit: Any, state: Any, starts: Any, numbers: Any) -> Any:
+    """Read on to the end of the text, or until something about a quote is odd: why it stopped.
+
+    Where each record starts that is not empty, and in which line, counted from 0, is entered as far as there is room. A
+    quote counts at the beginning of a field; inside quotes two of them stand for one.
+    """
+    i, begin, number, line, lines = state[NEXT], state[BEGIN], state[NUMBER], state[LINE], state[LINES]
+    fresh, inside = state[FRESH] != 0, state[INSIDE] != 0
+    opened, ends, ask, count = state[OPENED], state[ENDS], state[ASK], state[COUNT]
     code, n = DONE, data.size
     while i < n and code == DONE:
         letter = data[i]
@@ -120,29 +85,74 @@ def follow(data: Any, separator: Any, limit: Any, state: Any) -> Any:
                             code = OPENS_AGAIN
             elif letter == _LF:
                 ends += 1
+                lines += 1
                 line = i + 1
                 if i - begin >= limit:
                     code = TOO_LONG
                 elif ends == ask:
                     code = RUNS_ON
-            else:
+            else:  # a tight loop over what changes nothing, here and below: half of the time
                 while i + 1 < n and data[i + 1] != _QUOTE and data[i + 1] != _LF:
                     i += 1
         elif letter == _LF:
-            begin, line, fresh = i + 1, i + 1, True
+            if i > begin + 1 or (i == begin + 1 and data[begin] != _CR):
+                if count < starts.size:
+                    starts[count], numbers[count] = begin, number
+                count += 1
+            lines += 1
+            begin, number, line, fresh = i + 1, lines, i + 1, True
         elif letter == separator:
             fresh = True
         else:
-            if fresh and letter == _QUOTE:
-                inside, opened, ends, ask = True, line, 0, LINES + 1
+            if fresh and quoting and letter == _QUOTE:
+                inside, opened, ends, ask = True, line, 0, LOOKED_AT + 1
             else:
                 while i + 1 < n and data[i + 1] != separator and data[i + 1] != _LF:
                     i += 1
             fresh = False
         i += 1
-    state[NEXT], state[BEGIN], state[LINE], state[FRESH] = i, begin, line, fresh
-    state[INSIDE], state[OPENED], state[ENDS], state[ASK] = inside, opened, ends, ask
+    state[NEXT], state[BEGIN], state[NUMBER], state[LINE], state[LINES] = i, begin, number, line, lines
+    state[FRESH], state[INSIDE] = fresh, inside
+    state[OPENED], state[ENDS], state[ASK], state[COUNT] = opened, ends, ask, count
     return code
+
+
+def _begin_at(state: Any, place: int) -> None:
+    """Let a record begin at a place in the text."""
+    state[:] = 0
+    state[[NEXT, BEGIN, LINE]] = place
+    state[FRESH] = 1
+
+
+class Scanned(NamedTuple):
+    """The records of a text, as far as there was room for them."""
+
+    starts: Any
+    """Where each record that is not empty starts."""
+    numbers: Any
+    """In which line, counted from 0."""
+    records: int
+    """How many such records there are, the last perhaps unfinished."""
+    lines: int
+    complete: int
+    """The end of the last record that has its line end."""
+    inside: bool
+    """Whether the text ends inside quotes."""
+
+
+def scan(data: bytes, separator: str, quoting: bool, room: int) -> Scanned:
+    """Find the records of a text, and where the first `room` of them start."""
+    starts, numbers, state = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(COUNT + 1, np.int64)
+    _begin_at(state, 0)
+    text, letter = np.frombuffer(data, np.uint8), np.uint8(ord(separator))
+    while _scan(text, letter, quoting, len(data) + 1, state, starts, numbers) != DONE:
+        pass  # odd quotes do not matter here
+    begin, number, count, lines = (int(state[place]) for place in (BEGIN, NUMBER, COUNT, LINES))
+    if begin < len(data):
+        if count < room:
+            starts[count], numbers[count] = begin, number
+        count, lines = count + 1, lines + 1
+    return Scanned(starts, numbers, count, lines, begin, bool(state[INSIDE]))
 
 
 class RecordCutter:
@@ -153,8 +163,8 @@ class RecordCutter:
         """`alike` says how many of some lines look like records of the file."""
         self.text = bytearray()
         """The beginning of a record that is not finished."""
-        self.state = np.zeros(8, np.int64)
-        self._go_on(0)
+        self.state = np.empty(COUNT + 1, np.int64)
+        _begin_at(self.state, 0)
 
     def feed(self, lines: bytes, last: bool = False) -> tuple[bytes, tuple[Spoilt, ...]]:
         """The records that are whole now; with the last lines, all there are."""
@@ -163,11 +173,14 @@ class RecordCutter:
         self.text += lines
         spoilt: list[Spoilt] = []
         while True:
-            code = follow(np.frombuffer(self.text, np.uint8), self.separator, self.max_line * MIB, self.state)
+            with memoryview(self.text).toreadonly() as view:  # of the type that `scan` has compiled it for
+                text = np.frombuffer(view, np.uint8)
+                code = _scan(text, self.separator, True, self.max_line * MIB, self.state, _NOWHERE, _NOWHERE)
+                del text  # which would not let the text grow
             why = ""
             if code == RUNS_ON:
                 self.state[ASK] = 2 * (self.state[ASK] - 1) + 1
-                sample = bytes(self.text[self.state[OPENED] : self.state[NEXT]]).split(b"\n")[-LINES - 1 : -1]
+                sample = bytes(self.text[self.state[OPENED] : self.state[NEXT]]).split(b"\n")[-LOOKED_AT - 1 : -1]
                 if self.alike(sample) >= ALIKE:
                     why = "a quote is opened, and the lines after it look like records: is it closed?"
             elif code == OPENS_AGAIN:
@@ -184,22 +197,16 @@ class RecordCutter:
             if why:
                 start, stop = int(self.state[BEGIN]), self.text.find(b"\n", int(self.state[OPENED])) + 1
                 spoilt.append(Spoilt(start, stop or len(self.text), why))
-                self._go_on(stop or len(self.text))
+                _begin_at(self.state, stop or len(self.text))
         whole = len(self.text) if last else int(self.state[BEGIN])
         with memoryview(self.text) as view:
             data = bytes(view[:whole])
         del self.text[:whole]
         if last:
-            self._go_on(0)
+            _begin_at(self.state, 0)
         else:
             self.state[[NEXT, BEGIN, LINE, OPENED]] -= whole
         return data, tuple(spoilt)
-
-    def _go_on(self, place: int) -> None:
-        """Begin a record at a place."""
-        self.state[:] = 0
-        self.state[[NEXT, BEGIN, LINE]] = place
-        self.state[FRESH] = 1
 
 
 def without(data: bytes, spoilt: tuple[Spoilt, ...]) -> bytes:
@@ -213,21 +220,22 @@ def without(data: bytes, spoilt: tuple[Spoilt, ...]) -> bytes:
     return b"".join([*parts, data[end:]])
 
 
-class Text(abc.ABC):
-    """A file of records, one to a line unless quotes hold line ends."""
+class Records(Table):
+    """A file of records, one to a line unless quotes hold line ends: what CSV and JSON lines have in common."""
 
     separator = "\n"
     quoting = False
     blank = b"\r\n"
     """What a line may consist of and be skipped."""
 
-    def __init__(self, file: Any, block: int, max_line: int) -> None:
-        self.file, self.block, self.max_line = file, block, max_line
+    def __init__(self, source: Source, block: int, max_line: int) -> None:
+        self.file: Any = ForwardFile(source.open()) if source.piped else source.open()
+        self.block, self.max_line = block, max_line
         self.head = b""
         """The first lines, whole, without empty ones before them and those above the limit."""
         self.begin = Position()
         """Where the records begin, after a byte order mark, empty lines and a header."""
-        self.before = Recent()
+        self.before = Tail()
         """The text before that."""
         self.taken, self.ended = 0, False
         """Bytes read, and whether there are no more."""
@@ -237,6 +245,15 @@ class Text(abc.ABC):
         self._ahead: list[bytes | LongLine] | None = []
         """What has been read from `_start` on, until it is passed on."""
         self._start = 0
+        try:
+            self.read_head()
+        except BaseException:
+            self.close()
+            raise
+
+    @abc.abstractmethod
+    def read_head(self) -> None:
+        """Read the first lines (`gather`) and settle the schema."""
 
     @abc.abstractmethod
     def read(self, data: bytes, columns: Columns) -> tuple[Any, list[tuple[int, str]]]:
@@ -318,30 +335,37 @@ class Text(abc.ABC):
 
     def pieces(self, start: Position | None = None) -> Iterator[Piece]:
         """Whole records, from the beginning or from where an earlier piece ended; lines above the limit apart."""
-        position = start or self.begin
+        at = start or Position()
+        seek = at.offset > 0
+        before = self._tail_at(at.offset) if seek else self.before.copy()
+        at = at if seek else dataclasses.replace(self.begin, file=at.file)
         records = RecordCutter(self.separator, self.max_line, self.alike) if self.quoting else None
-        for part in self._from(position.offset, start is not None):
+        for part in self._from(at.offset, seek):
             data: bytes = b"" if isinstance(part, LongLine) else part
             spoilt: tuple[Spoilt, ...] = ()
             if records is not None:
                 data, spoilt = records.feed(data, isinstance(part, LongLine))
             if data:
-                before, position = position, self._after(position, data)
-                yield Piece(data, before, position, spoilt=spoilt)
+                piece = text_piece(data, at, before, spoilt)
+                yield piece
+                at = piece.end
             if isinstance(part, LongLine):
-                before = position
-                if part.finished:
-                    position = Position(position.offset + part.length, position.line + 1)
-                yield Piece(b"", before, position, long=part)
+                piece = text_piece(part, at, before)
+                yield piece
+                at = piece.end
         if self.broken is not None:
-            raise failure(position.line, position.offset, self.broken)
+            raise failure(at.line, at.offset, self.broken)
         if records is not None:
             data, spoilt = records.feed(b"", True)
             if data:
-                yield Piece(data, position, self._after(position, data), spoilt=spoilt)
+                yield text_piece(data, at, before, spoilt)
 
-    def _after(self, position: Position, data: bytes) -> Position:
-        return Position(position.offset + len(data), position.line + count_lines(data))
+    def _tail_at(self, offset: int) -> Tail:
+        """The text before a place; nothing of a pipe, where it is gone."""
+        if not self.file.seekable():
+            return Tail()
+        self.file.seek(max(0, offset - MIB))
+        return Tail(self.file.read(min(MIB, offset)))
 
     def _from(self, offset: int, seek: bool) -> Iterator[bytes | LongLine]:
         """The lines from a place on."""
@@ -368,14 +392,16 @@ class Text(abc.ABC):
     def quoted(self, data: bytes) -> bool:
         return self.quoting and b'"' in data
 
-    def scanned(self, data: bytes, room: int) -> tuple[Any, Any, Any]:
-        starts, lines = np.empty(room, np.int64), np.empty(room, np.int64)
-        bytes_ = np.frombuffer(data, np.uint8)
-        return scan(bytes_, np.uint8(ord(self.separator)), self.quoting, starts, lines), starts, lines
+    def scanned(self, data: bytes, room: int) -> Scanned:
+        """The records of some text, by the file's own separator and quotes."""
+        return scan(data, self.separator, self.quoting, room)
+
+    def close(self) -> None:
+        self.file.close()
 
     # From pieces to chunks.
 
-    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | bool = False) -> Chunk:
+    def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | None = None) -> Chunk:
         """The examples of a piece; a record that cannot be read is a bad row."""
         if piece.long is not None:
             bad = BadRow(0, piece.start.line + 1, "", too_long(self.max_line))
@@ -397,16 +423,17 @@ class Text(abc.ABC):
             found = self.together(data, np.arange(line, line + count, dtype=np.int64), columns)
             if found is not None and (not self.quoted(data) or (not found[2] and self._closed(data))):
                 return found
-        (count, _, _, inside), starts, lines = self.scanned(data, count)
-        starts, lines = np.append(starts[:count], len(data)), lines[:count] + line
-        found = self.together(data, lines, columns) if clear and not inside else None
-        table, lines, bad = found or self.sifted(data, starts, lines, inside, columns)
+        scanned = self.scanned(data, count)
+        starts = np.append(scanned.starts[: scanned.records], len(data))
+        lines = scanned.numbers[: scanned.records] + line
+        found = self.together(data, lines, columns) if clear and not scanned.inside else None
+        table, lines, bad = found or self.sifted(data, starts, lines, scanned.inside, columns)
         return table, lines, bad + spoilt
 
     def _closed(self, data: bytes) -> bool:
         """Whether the last line, a record of its own, closes its quotes."""
         last = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :]
-        return not self.scanned(last, 0)[0][3]
+        return not self.scanned(last, 0).inside
 
     def together(self, data: bytes, lines: Any, columns: Columns) -> tuple[Any, Any, list[BadRow]] | None:
         """All records at once; None if that fails or they are not as many as the lines."""

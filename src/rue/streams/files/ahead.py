@@ -1,0 +1,68 @@
+"""Parsing ahead of learning: pieces are parsed on both cores while earlier ones are learnt."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rue.streams.chunk import Chunk
+from rue.threads import helpers
+
+__all__ = ["read_ahead"]
+
+PATIENCE = 0.2
+"""Seconds between looks at whether to stop."""
+_END: Any = None
+
+
+def read_ahead(
+    parsers: Callable[[Callable[[], bool]], Iterator[Callable[[], Chunk]]], stop: threading.Event, cores: int = 2
+) -> Iterator[Chunk]:
+    """Chunks in order, parsed on several cores, only a few ahead of whoever takes them.
+
+    `parsers` is called with a function that says whether to stop, and yields for each piece a function that parses it.
+    It runs in a thread of its own, so that a pipe that stays silent does not hold up what has arrived.
+    """
+    done: queue.Queue[Any] = queue.Queue(maxsize=2 * cores)
+    left = threading.Event()  # set when nobody takes any more chunks
+
+    def stopped() -> bool:
+        return left.is_set() or stop.is_set()
+
+    def put(item: Any) -> bool:
+        while not stopped():
+            try:
+                done.put(item, timeout=PATIENCE)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    with helpers(cores, "rue-parse") as pool:
+
+        def submit() -> None:
+            try:
+                for parse in parsers(stopped):
+                    if not put(pool.submit(parse)):
+                        return
+                put(_END)
+            except BaseException as error:  # raised again by the thread that takes the chunks
+                put(error)
+
+        threading.Thread(target=submit, name="rue-read", daemon=True).start()
+        try:
+            while not stopped():
+                try:
+                    item = done.get(timeout=PATIENCE)
+                except queue.Empty:
+                    continue
+                if item is _END:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                yield item.result()
+        finally:
+            left.set()
+            pool.shutdown(wait=False, cancel_futures=True)

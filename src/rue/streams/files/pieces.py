@@ -1,0 +1,135 @@
+"""Files in pieces: what is read at a time, before it is parsed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import select
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import IO, Any, NamedTuple
+
+from rue.errors import DataError
+from rue.streams.chunk import Position
+from rue.streams.files.cutting import MAX_LINE, MIB, LineCutter, LongLine, Tail
+from rue.streams.files.sources import Source, failure, require_unpacked
+from rue.streams.text.lines import count_lines
+
+__all__ = ["PIECE", "Piece", "Spoilt", "text_piece", "text_pieces"]
+
+PIECE = int(os.environ.get("RUE_PIECE", 2**22))
+"""Bytes parsed at a time; tests make it small."""
+PATIENCE = 0.2
+"""Seconds after which what has arrived through a pipe is passed on, however little."""
+
+
+class Spoilt(NamedTuple):
+    """Some bytes of a piece that are no record, because of a quote: where they start and stop, and what is wrong."""
+
+    start: int
+    stop: int
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Some consecutive rows of a file as they were read: one thread reads pieces in order, others parse them."""
+
+    data: Any
+    """Bytes of whole lines, or an Arrow record batch."""
+    start: Position
+    end: Position
+    before_line: Callable[[int], Position]
+    """The position just before one of its lines or rows."""
+    long: LongLine | None = None
+    """A line above the limit, of which `data` has nothing; while it is unfinished, the piece ends where it starts."""
+    spoilt: tuple[Spoilt, ...] = ()
+
+
+def text_piece(part: bytes | LongLine, start: Position, before: Tail, spoilt: tuple[Spoilt, ...] = ()) -> Piece:
+    """Whole lines, or a line above the limit, that stand after a position; they are added to the text `before` it."""
+    if isinstance(part, LongLine):
+        data, text, size, lines = b"", part.last, part.length * part.finished, int(part.finished)
+    else:
+        data, text, size, lines = part, part, len(part), count_lines(part)
+    end = Position(start.offset + size, start.line + lines, start.file, before.followed_by(text))
+    before_line = partial(_before_line, data, start, before.copy())
+    before.add(text)
+    return Piece(data, start, end, before_line, part if isinstance(part, LongLine) else None, spoilt)
+
+
+def _before_line(data: bytes, start: Position, before: Tail, line: int) -> Position:
+    cut = 0
+    for _ in range(line - 1 - start.line):
+        cut = data.index(b"\n", cut) + 1
+    return Position(start.offset + cut, line - 1, start.file, before.followed_by(data[:cut]))
+
+
+def text_pieces(
+    source: Source,
+    start: Position | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    max_line: int = MAX_LINE,
+) -> Iterator[Piece]:
+    """The lines of a file from a position on, a few MiB at a time; from a pipe as they come, until it is stopped.
+
+    A line of more than `max_line` MiB is a piece of its own: one when it passes the limit, which does not move the
+    position, and one when it ends.
+    """
+    at = start or Position()
+    before, cutter = Tail(), LineCutter(max_line * MIB)
+    with source.open() as file:
+        try:
+            if at.offset and not source.piped:
+                file.seek(max(0, at.offset - MIB))
+                before.add(file.read(min(MIB, at.offset)))
+                if before.size < min(MIB, at.offset):
+                    raise DataError(f"{source.name} has become shorter than it was.")
+            for arrived, last in _arrivals(file, source, stopped):
+                for part in cutter.feed(arrived, last):
+                    if at.offset == 0 and isinstance(part, bytes):
+                        require_unpacked(part)
+                    piece = text_piece(part, at, before)
+                    yield piece
+                    at = piece.end
+        except OSError as error:
+            raise failure(at.line, at.offset, error) from None
+
+
+def _arrivals(file: IO[bytes], source: Source, stopped: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
+    """Bytes as they come, a piece at most, and whether they are the last; a pipe is not waited for beyond patience."""
+    if source.packed or not source.piped:
+        while not stopped():
+            data = file.read(PIECE if source.packed else _whole_lines(file))
+            yield data, not data
+            if not data:
+                return
+    else:
+        yield from _through_pipe(file.fileno(), stopped)
+
+
+def _whole_lines(file: IO[bytes]) -> int:
+    """How much to read of a plain file so that it ends where a line does: such parts need not be put together."""
+    window = min(PIECE, 65_536)
+    ahead = os.pread(file.fileno(), window, file.tell() + PIECE - window)
+    return PIECE - window + (ahead.rfind(b"\n") + 1 or window)
+
+
+def _through_pipe(pipe: int, stopped: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
+    waiting: list[bytes] = []
+    size = 0
+    while not stopped():
+        if not select.select([pipe], [], [], PATIENCE)[0]:
+            if waiting:
+                yield b"".join(waiting), False
+                waiting, size = [], 0
+            continue
+        data = os.read(pipe, MIB)
+        waiting.append(data)
+        size += len(data)
+        if not data:
+            yield b"".join(waiting), True
+            return
+        if size >= PIECE:
+            yield b"".join(waiting), False
+            waiting, size = [], 0
