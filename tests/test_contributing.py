@@ -54,11 +54,12 @@ def test_the_walk_goes_through_modules_and_functions_that_exist():
         assert names
         for name in names:
             parts = name.split(".")
-            at = max(k for k in range(1, len(parts)) if (HOUSE.joinpath(*parts[1:k]).with_suffix(".py")).exists())
-            found = importlib.import_module(".".join(parts[:at]))
-            for part in parts[at:]:
-                found = getattr(found, part)
-            assert callable(found), name
+            depths = [k for k in range(2, len(parts)) if HOUSE.joinpath(*parts[1:k]).with_suffix(".py").exists()]
+            assert depths, f"{name}: there is no such module"
+            target = importlib.import_module(".".join(parts[: depths[-1]]))
+            for part in parts[depths[-1] :]:
+                target = getattr(target, part)
+            assert callable(target), name
 
 
 def test_there_is_an_example_of_everything():

@@ -58,6 +58,7 @@ def parameter(cls: type[C]) -> type[C]:
     >>> @parameter
     ... class Cap:
     ...     height: float
+    ...
     ...     def cut(self, x):
     ...         return min(x, self.height)
     >>> Cap(3)

@@ -172,6 +172,7 @@ class Opponent(Declared):
     >>> from rue.games import play
     >>> class Push(Opponent):
     ...     d, lipschitz = 1, 1.0
+    ...
     ...     def begin(self, setting):
     ...         return lambda move: LinearRound([1.0])
     >>> play("ogd:domain=ball:1", Push(), 100).comparator_loss

@@ -26,6 +26,7 @@ class Loss(Declared):
     ... class Fourth(rue.Loss):
     ...     def value(self, p, y):
     ...         return (p - y) ** 4
+    ...
     ...     def slope(self, p, y):
     ...         return 4.0 * (p - y) ** 3
     >>> Fourth().lipschitz is None, rue.Absolute().lipschitz

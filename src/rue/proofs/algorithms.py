@@ -11,16 +11,13 @@ from rue.errors import SettingsError
 from rue.games import NumberGuessing, OrthogonalAdversary, play
 from rue.learners import OGD, SVM, AdaGrad, AdaptiveOGD, FollowTheLeader, Perceptron
 from rue.losses import Regularised
-from rue.proofs.base import Comparison, theorem, worst
+from rue.proofs.base import Comparison, Outcome, theorem, worst
 from rue.proofs.data import Given, classes, descent
 from rue.regret import best_in_hindsight
 from rue.runs.learn import learn
 from rue.steps import Horizon, Sequence, Sqrt, Strong, Theory
 
 __all__ = ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10"]
-
-Outcome = tuple[str, list[Comparison]]
-"""What was done, in words, and what was compared."""
 
 
 def _difference(a: object, b: object) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rue.errors import SettingsError, UnknownName
 
-__all__ = ["Comparison", "Proof", "Theorem", "Theorems", "theorem", "worst"]
+__all__ = ["Comparison", "Outcome", "Proof", "Theorem", "Theorems", "theorem", "worst"]
 
 Relation = Literal["≤", "≥", "=", "<", ">"]
 ROUNDING = 1e-9
@@ -96,7 +96,9 @@ class Proof:
         return "\n".join([f"{self.id} {verdict}. {self.words}", *(f"  {one}" for one in self.comparisons)])
 
 
-Experiment = Callable[[np.random.Generator], tuple[str, Sequence[Comparison]]]
+Outcome = tuple[str, list[Comparison]]
+"""What was done, in words, and what was compared."""
+Experiment = Callable[[np.random.Generator], Outcome]
 
 
 @dataclasses.dataclass(frozen=True)

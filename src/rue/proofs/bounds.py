@@ -10,7 +10,7 @@ import numpy as np
 from rue.domains import Simplex
 from rue.games import NumberGuessing, OrthogonalAdversary, play
 from rue.learners import OGD, SVM, AdaptiveOGD, FollowTheLeader, Learner, Perceptron
-from rue.proofs.base import Comparison, theorem, worst
+from rue.proofs.base import Comparison, Outcome, theorem, worst
 from rue.proofs.data import Given, classes, hinge, in_ball, linear_regret, streams
 from rue.regret import best_in_hindsight, bounds, perceptron_bound
 from rue.regret.bounds.perceptron import separable_bound
@@ -19,9 +19,6 @@ from rue.runs.replay import trace
 from rue.steps import Fixed, Sequence, Sqrt, Strong
 
 __all__ = ["B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10"]
-
-Outcome = tuple[str, list[Comparison]]
-"""What was done, in words, and what was compared."""
 
 
 def _bound(learner: Learner, X: Any, y: Any, name: str) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 from rue.domains import Ball
 from rue.games import NumberGuessing, play
 from rue.learners import OGD, SVM, FollowTheLeader
-from rue.proofs.base import Comparison, theorem, worst
+from rue.proofs.base import Comparison, Outcome, theorem, worst
 from rue.proofs.data import classes, hinge, in_ball, streams
 from rue.regret import best_in_hindsight, certify, hindsight_path
 from rue.runs.learn import learn
@@ -18,8 +18,6 @@ from rue.steps import Sqrt
 
 __all__ = ["D1", "D2", "D3", "D4", "D5"]
 
-Outcome = tuple[str, list[Comparison]]
-"""What was done, in words, and what was compared."""
 OURS = "none of the notes: from convexity, notes 000, inequality (2), and 002, 'From Convex Losses to Linear Losses'"
 
 

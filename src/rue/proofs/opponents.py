@@ -9,15 +9,12 @@ import numpy as np
 
 from rue.games import FlipFlop, MarginAdversary, NumberGuessing, OrthogonalAdversary, RandomSigns, play
 from rue.learners import OGD, AdaptiveOGD, FollowTheLeader, Perceptron
-from rue.proofs.base import Comparison, theorem, worst
+from rue.proofs.base import Comparison, Outcome, theorem, worst
 from rue.proofs.data import Given
 from rue.regret.bounds.perceptron import separable_bound
 from rue.steps import Horizon, Sqrt, Strong
 
 __all__ = ["C1", "C2", "C3", "C4", "C5"]
-
-Outcome = tuple[str, list[Comparison]]
-"""What was done, in words, and what was compared."""
 
 
 @theorem(

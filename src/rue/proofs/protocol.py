@@ -7,16 +7,13 @@ import numpy as np
 from rue.games import ConvexRound, Move, Opponent, Setting, play
 from rue.games.opponents import Reveal
 from rue.learners import OGD, Perceptron
-from rue.proofs.base import Comparison, theorem, worst
+from rue.proofs.base import Comparison, Outcome, theorem, worst
 from rue.proofs.data import Given, classes, descent, hinge, in_ball, streams
 from rue.regret import best_in_hindsight
 from rue.runs.learn import learn
 from rue.steps import Sqrt
 
 __all__ = ["Q1", "Q2", "Q3", "Q4", "Q5"]
-
-Outcome = tuple[str, list[Comparison]]
-"""What was done, in words, and what was compared."""
 
 
 def _slope(p: float, y: float) -> float:

@@ -11,7 +11,7 @@ from rue.domains import Ball, Reals
 from rue.errors import SettingsError
 from rue.learners import OGD, SVM, Learner
 from rue.losses import Hinge
-from rue.proofs.base import Comparison, theorem, worst
+from rue.proofs.base import Comparison, Outcome, theorem, worst
 from rue.proofs.data import hinge, population
 from rue.regret import (
     best_in_hindsight,
@@ -28,9 +28,6 @@ from rue.runs.learn import learn
 from rue.steps import Fixed, Sqrt
 
 __all__ = ["B11", "B12", "B13", "B14"]
-
-Outcome = tuple[str, list[Comparison]]
-"""What was done, in words, and what was compared."""
 
 
 def _sampling(share: float, n: int) -> float:

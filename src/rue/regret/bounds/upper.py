@@ -31,6 +31,17 @@ def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = 
 
     `regret` is what the bounds are compared with, when it is known: the regret of the rounds' losses (with weights and
     regulariser) against the domain. On an unbounded domain `radius` says against which u: those of norm ≤ radius in it.
+
+    Which theorems those are follows from facts that the algorithm and its step declare (`family`, `rule`). Of a step of
+    your own only what holds for any non-increasing step is said, of an algorithm of your own nothing.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> run = rue.learn(X, y, learner=rue.Perceptron())
+    >>> [(bound.theorem, bound.met) for bound in bounds(rue.trace(run, X, y))]
+    [('B1', True), ('B2', False)]
+
+    docs/theory.md, section 4.
     """
     listed = _mistakes(trace) if is_perceptron(trace.algorithm) else []
     return listed if listed and radius is None else listed + regret_bounds(trace, regret=regret, radius=radius)
@@ -56,7 +67,7 @@ def regret_bounds(trace: Trace, *, regret: float | None = None, radius: float | 
 
 
 def _mistakes(trace: Trace) -> list[Bound]:
-    """B1 and B2."""
+    """B1 and B2, the Perceptron's bounds on mistakes, which hold for examples of one weight."""
     met = [Assumption("rounds before this run", 0, trace.before, trace.before == 0)]
     low, high = (float(end(trace.weights)) if trace.T else 1.0 for end in (np.min, np.max))
     if low != high:
@@ -121,7 +132,7 @@ def _fixed(facts: Facts) -> list[Bound]:
 
 
 def _decreasing(facts: Facts, worst: bool) -> Bound:
-    """B6."""
+    """B6: R_T ≤ D²/(2η_T) + ½ Σ η_t‖g_t‖²; with `worst`, with the bounds G_t in the place of the gradients."""
     trace, D = facts.trace, facts.D
     rising = facts.etas[1:] > facts.etas[:-1] * (1.0 + 1e-15)
     words = f"higher in {int(rising.sum())} rounds than before" if rising.any() else "so"
@@ -206,7 +217,7 @@ def _strong(facts: Facts) -> list[Bound]:
     """B8 where the rounds are as strongly convex as the step takes them to be, else B7."""
     trace, sigma = facts.trace, float(facts.trace.step.sigma)
     curved = float((trace.sigmas / trace.alphas).min()) if trace.T else trace.lambda_
-    enough = at_most(sigma, curved)
+    enough = at_most(sigma, curved)  # the rounds must be at least as curved as the step takes them to be
     if enough or trace.lambda_ > 0.0:
         convex = Assumption("σ", sigma, curved, enough)
         masses = np.cumsum(trace.alphas)
@@ -271,7 +282,7 @@ def _harmonic(trace: Trace, masses: Any) -> tuple[float, str]:
 
 
 def _only_convex(facts: Facts) -> Bound:
-    """B7."""
+    """B7, for 1/(σt) on losses that are only convex: it grows like T, so it promises nothing, and says so."""
     trace, D = facts.trace, facts.D
     sigma, T = float(trace.step.sigma), trace.T
     each, met = facts.gradients()
@@ -341,7 +352,10 @@ def _diagonal(trace: Trace, regret: float | None) -> Bound:
 
 
 def _leader(trace: Trace) -> list[Bound]:
-    """B10."""
+    """B10: following the leader on squares of one number pays exactly Σ (y_t − w_t)²/t ≤ B²(1 + ln T).
+
+    With weights, Σ α_t²(y_t − w_t)²/Σ_{i≤t} α_i. On linear losses it can pay about T (C4), so nothing is promised.
+    """
     facts = Facts(trace, None, None)
     if not trace.loss.quadratic:
         squares = Assumption("loss", "square", f"{trace.loss!r}, where the leader can pay about T (C4)", False)
