@@ -14,7 +14,7 @@ from benchmarks import data, streams
 from benchmarks.clock import best_of
 from rue.ledger import Silent, open_ledger
 from rue.regret.certificates.evidence import open_evidence
-from rue.runs.passes import LARGE
+from rue.runs.accounts import LARGE
 from rue.streams import blocks
 from rue.threads import helpers
 
@@ -72,7 +72,7 @@ def _times(X: Any, y: Any) -> dict[str, float]:
 
 def with_witnesses() -> list[tuple[str, float, str]]:
     """`rue.learn` with witnesses at 1, 10 and 100, as the command line keeps them, against `rue.learn` without."""
-    from rue.runs.passes import Pass
+    from rue.runs.driver import Driver
 
     rows = []
     for name in ("text_like", "toxicity", "a9a", "covtype", "elec2"):
@@ -81,7 +81,7 @@ def with_witnesses() -> list[tuple[str, float, str]]:
         pieces = list(blocks(stream[0][:ROWS], stream[1][:ROWS]))
 
         def run(radii: tuple[float, ...] | None, pieces: list[Any] = pieces) -> None:
-            going = Pass(witnesses=radii, units="largest", quick=True)
+            going = Driver(witnesses=radii, units="largest", quick=True)
             for block in pieces:
                 going.learn(block)
 

@@ -20,7 +20,7 @@ import rue
 from benchmarks import data
 from benchmarks.clock import best_of
 from benchmarks.data import SHARED
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
 from rue.streams.data import Data
 
 STREAMS = {
@@ -52,7 +52,7 @@ class Stream(NamedTuple):
 def read(name: str) -> Stream:
     """A stream as rue reads it, learnt as `rue learn FILE` does."""
     file, options = STREAMS[name]
-    going, parts, labels, losses = Pass(), [], [], []
+    going, parts, labels, losses = Driver(), [], [], []
     for block in Data((str(SHARED / file),), **options):
         predictions = going.learn(block)
         y = going.labels.encode(block.y)

@@ -21,7 +21,7 @@ import pyarrow.parquet
 
 import rue
 from benchmarks import data
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
 from rue.streams.data import Data
 
 MB = 10**6
@@ -201,7 +201,7 @@ def against_pyarrow() -> list[tuple[str, float, str]]:
                 path = written(folder, name, suffix, table, 4)
 
                 def ours(source: Callable[[], Any]) -> None:
-                    going = Pass(rue.OGD("logistic", domain="reals", step="sqrt:0.5"))
+                    going = Driver(rue.OGD("logistic", domain="reals", step="sqrt:0.5"))
                     for block in source():
                         going.learn(block)
 

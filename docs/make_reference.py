@@ -34,6 +34,7 @@ MODULES = {
     "rue.pictures.races": "pictures",
     "rue.learners": "learners",
     "rue.runs.learn": "learning",
+    "rue.runs.replay": "regret",
     "rue.streams": "learning",
     "rue.models.file": "learning",
     "rue.race.race": "learning",

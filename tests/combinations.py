@@ -6,6 +6,7 @@ import itertools
 import os
 
 import rue
+from rue.checks import examples
 from rue.registry import names, registered
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
@@ -33,6 +34,8 @@ STEPS = {
     "horizon": rue.Horizon(100, G=5.0),
     "theory": rue.Theory(),
 }
+DOMAINS = {name: domain for name, domain in examples("domain").items() if name != "interval"} | DOMAINS
+STEPS = examples("step") | STEPS
 LOSSES = {name: registered("loss")[name]() for name in names("loss")}
 LOSSES["regularised hinge"] = rue.Regularised(rue.Hinge(), 0.3)
 LOSSES["regularised square"] = rue.Regularised(rue.Square(), 0.3)
@@ -58,12 +61,15 @@ def build(learner, loss, domain, step, average):
         svm = loss == LOSSES["regularised hinge"] and step == "strong" and domain in (rue.Reals(), rue.Ball(2))
         if learner.startswith("svm") and svm:
             return rue.SVM(0.3, learner[4:], project=domain != rue.Reals(), average=average)
+        if learner not in KNOWN and (domain, step, average) == (rue.Reals(), "adaptive", "none"):
+            return registered("learner")[learner](loss)
     except rue.SettingsError:
         return None
     return None
 
 
-LEARNERS = ["ogd", "adaptive", "adagrad", "adagrad scaled", "leader", "perceptron", "svm uniform", "svm t", "mixture"]
+KNOWN = ["ogd", "adaptive", "adagrad", "adagrad scaled", "leader", "perceptron", "svm uniform", "svm t", "mixture"]
+LEARNERS = [*KNOWN, *sorted(set(names("learner")) - {name.split()[0] for name in KNOWN})]
 
 
 def everything():

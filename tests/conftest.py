@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rue.cli.app import main
-from rue.compiled.bridge import Kernel
+from rue.compiled import Kernel
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))

@@ -13,7 +13,7 @@ import rue
 from combinations import D, build, everything
 from conftest import many
 from rue.audit import Check
-from rue.compiled.bridge import Kernel, parameter
+from rue.compiled import Kernel, parameter
 from rue.regret.hindsight.stored import Stored
 
 _resolve = Kernel.resolve

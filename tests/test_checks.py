@@ -8,10 +8,10 @@ from scipy.sparse import csr_matrix
 
 import rue
 from combinations import DOMAINS, INTERPRETED, LOSSES, STEPS, D, build, everything, pairwise, thinned
-from rue.compiled.bridge import twin
+from rue.compiled import twin
 from rue.learners.loop import OK, run_rows
 from rue.ledger import Silent
-from rue.registry import names, registered
+from rue.registry import names
 
 ALL = everything()
 PAIRS = pairwise([(*choice, rows) for choice in ALL for rows in ("dense", "sparse")])
@@ -24,9 +24,6 @@ def width(choice):
 
 def test_the_combinations_cover_every_registered_name():
     assert {choice[1] for choice in ALL} == set(LOSSES) - {"zero-one"}
-    assert set(names("loss")) <= set(LOSSES)
-    assert set(names("step")) == set(STEPS)
-    assert set(names("domain")) - {"interval"} <= set(DOMAINS)
     assert {choice[4] for choice in ALL} == set(names("average"))
     assert {choice[0].split()[0] for choice in ALL} == set(names("learner"))
 
@@ -56,7 +53,7 @@ def test_compiled_and_interpreted_agree(choice):
     assert np.allclose(compiled.point, interpreted.point, rtol=1e-12, atol=1e-12 * scale)
 
 
-@pytest.mark.parametrize("loss", [made() for made in registered("loss").values()], ids=repr)
+@pytest.mark.parametrize("loss", rue.checks.examples("loss").values(), ids=repr)
 def test_every_loss_keeps_its_contract(loss):
     rue.checks.check_loss(loss)
 
@@ -78,7 +75,43 @@ def test_every_step_keeps_its_contract(step):
     assert words
 
 
+@pytest.mark.parametrize("opponent", [*rue.checks.examples("opponent").values(), rue.MarginAdversary(9)], ids=repr)
+def test_every_opponent_keeps_its_contract(opponent):
+    rue.checks.check_opponent(opponent)
+
+
 # Each check fails on a class that breaks it.
+
+
+class Forgetful(rue.Opponent):
+    """Draws lots where no seed reaches them."""
+
+    d, lipschitz = 2, 1.0
+    rng = np.random.default_rng(5)
+
+    def begin(self, setting):
+        return lambda move: rue.LinearRound(self.rng.normal(size=2))
+
+
+class Boastful(rue.Opponent):
+    """Claims a regret that it does not force."""
+
+    d, lipschitz = 2, 1.0
+
+    def begin(self, setting):
+        return lambda move: rue.LinearRound(np.zeros(2))
+
+    def hindsight(self, game):
+        return np.zeros(game.T)
+
+    def forced(self, game):
+        return rue.Forced("mine", "regret", "at least", 1.0, "the regret is 1")
+
+
+@pytest.mark.parametrize(("opponent", "words"), [(Forgetful(), "setting.rng"), (Boastful(), "the regret is 1, but")])
+def test_check_opponent_fails(opponent, words):
+    with pytest.raises(rue.CheckFailed, match=words):
+        rue.checks.check_opponent(opponent)
 
 
 @rue.parameter

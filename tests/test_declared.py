@@ -1,5 +1,6 @@
 """A subclass that changes the mathematics of a built-in gets a right answer or a refusal, never the built-in's."""
 
+import dataclasses
 import math
 
 import cvxpy as cp
@@ -13,6 +14,8 @@ from rue.domains import Ball, Box, Domain, Halfspace, Hyperplane, Intersection, 
 from rue.games import play
 from rue.games.adversaries import MarginAdversary
 from rue.games.opponents import ExampleRound
+from rue.learners.gradient import Gradient
+from rue.learners.leader import Leader
 from rue.learners.mixture.standing import standing
 from rue.losses import Loss
 from rue.registry import registered
@@ -389,6 +392,25 @@ def test_a_step_of_ones_own_has_not_its_parents_theorem():
     X, y = stream(rue.Hinge())
     learner = rue.OGD(rue.Regularised(rue.Hinge(), 0.1), "ball:1", Slow(0.1), intercept=False)
     assert "B8" not in {bound.theorem for bound in rue.bounds(rue.trace(learner, X, y))}
+
+
+def test_an_algorithm_of_ones_own_has_not_its_parents_theorems():
+    """Gradient descent that goes uphill, the leader that stands still: the theorems of their parents are false."""
+
+    def backwards(self, size, first=None, room=None):
+        rule, point = Gradient.start(self, size, first, room)
+        return dataclasses.replace(rule, step=rue.Fixed(1e-3)), point
+
+    X, y = stream(rue.Hinge())
+    settings = "OGD", rue.Hinge(), rue.Ball(1), rue.Fixed(0.1), rue.Uniform()
+    same = rue.parameter(type("Same", (Gradient,), {}))(*settings)
+    other = rue.parameter(type("Other", (Gradient,), {"start": backwards}))(*settings)
+    assert {bound.theorem for bound in rue.bounds(rue.trace(rue.Learner(same), X, y))} >= {"B5"}
+    assert rue.bounds(rue.trace(rue.Learner(other), X, y)) == []
+    still = rue.parameter(type("Still", (Leader,), {"explain": lambda self, size: "it stands still"}))
+    leader = rue.Learner(still("Still", rue.Linear(), rue.Interval(-1, 1), False), intercept=False)
+    assert play(rue.FollowTheLeader("linear", "interval:-1,1"), "flip-flop", 10).forced is not None
+    assert play(leader, "flip-flop", 10).forced is None
 
 
 def test_an_opponent_that_plays_otherwise_forces_nothing():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import references
 import rue
 from rue.norms import norm, norms_of_rows
 
@@ -289,3 +290,121 @@ def test_the_intercept_has_the_magnitude_1():
     S = np.concatenate([[g.sum()], X.T @ g])
     shown = run.certificate(radius=2, units="largest")
     assert shown.slope_norm == pytest.approx(float(np.linalg.norm(S / largest)), rel=1e-9)
+
+
+# Hindsight and audits: the same problem in other units has the same answer.
+
+POWERS = (-1000, -700, -510, -300, -100, 0, 100, 300, 510, 700, 1000)
+
+
+def scaled_interval(loss, power, labels, intercept, form):
+    """The best in hindsight of features ×2^power and labels ×2^labels, in the units of those without."""
+    X, y = data(loss)
+    X, y = np.ldexp(X, power), y if loss in ("logistic", "hinge") else np.ldexp(y, labels)
+    radius = 10.0 if intercept else float(np.ldexp(10.0, labels - power))
+    best = rue.best_in_hindsight(form(X), y, loss=loss, radius=radius, intercept=intercept)
+    assert not any(map(math.isnan, best.interval))
+    assert np.isfinite(best.point).all()
+    assert norm(best.point) <= radius * (1 + 1e-9)
+    by = 0 if loss in ("logistic", "hinge") else labels * (2 if loss == "square" else 1)
+    return best, [float(np.ldexp(end, -by)) for end in best.interval]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "square", "absolute"])
+def test_best_in_hindsight_of_features_of_any_size(interpreted, loss):
+    """Multiplied by a power of two they are the same problem on a ball divided by it: the same value, to the bit."""
+    X, y = data(loss)
+    wanted = lowest(X, y, np.ones(ROWS), loss, 10.0, "raw", False)
+    plain_one = rue.best_in_hindsight(X, y, loss=loss, radius=10.0, intercept=False)
+    for power in POWERS:
+        for form in (np.asarray, sparse.csr_matrix):
+            best, (low, high) = scaled_interval(loss, power, 0, False, form)
+            assert low <= wanted * (1 + 1e-6)
+            assert wanted * (1 - 1e-6) <= high <= low + 2e-6 * wanted
+            assert (best.note, best.value) == (plain_one.note, pytest.approx(plain_one.value, rel=1e-12))
+            assert np.ldexp(best.point, power) == pytest.approx(plain_one.point, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "square", "absolute"])
+def test_best_in_hindsight_with_an_intercept_beside_features_of_any_size(interpreted, loss):
+    X, y = data(loss)
+    free = lowest(X, y, np.ones(ROWS), loss, 1e300, "raw", True)
+    for power in POWERS[1:]:
+        best = rue.best_in_hindsight(np.ldexp(X, power), y, loss=loss)
+        assert best.at_least <= free + 1e-6
+        assert free - 1e-6 <= best.value <= best.at_least + 2e-6 * (1.0 + free)
+    for power in POWERS:
+        _, (low, high) = scaled_interval(loss, power, 0, True, np.asarray)
+        wanted = lowest(np.ldexp(X, power), y, np.ones(ROWS), loss, 10.0, "raw", True)
+        assert low - 1e-6 <= wanted <= high + 1e-6
+        assert high - low <= 1e-5 * (1.0 + wanted)
+
+
+@pytest.mark.parametrize("loss", ["square", "absolute", "quantile:0.9"])
+def test_best_in_hindsight_of_labels_of_any_size(interpreted, loss):
+    """The interval is true, and where it is wider than was asked for the note says so."""
+    X, y = data(loss)
+    wanted = lowest(X, y, np.ones(ROWS), loss, 10.0, "raw", False)
+    for labels in (-500, -300, 0, 300, 460):
+        for power in (-510, 0, 510):
+            best, (low, high) = scaled_interval(loss, power, labels, False, np.asarray)
+            assert low <= wanted * (1 + 1e-6)
+            assert high >= wanted * (1 - 1e-6)
+            assert (best.note and loss != "square") or high <= low + 2e-6 * wanted
+
+
+@pytest.mark.parametrize("power", [-1000, -510, -300, -100, 0, 100, 300, 470])
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+def test_audits_of_features_of_any_size(interpreted, loss, power):
+    """Every check holds, and the regret is what an independent solver says, or the learner has refused the rows."""
+    X, y = data(loss)
+    Z = np.ldexp(X, power)
+    for learner, radius, units in (
+        (rue.OGD(loss, rue.Ball(float(np.ldexp(10.0, -power))), intercept=False), None, "raw"),
+        (rue.Mixture(loss, intercept=False), 10.0, "largest"),
+    ):
+        run = rue.learn(Z, y, learner=learner)
+        if not run.examples:
+            assert run.refused == ROWS
+            with pytest.raises(rue.DataError, match="learnt no example"):
+                rue.audit(run, Z, y)
+            continue
+        assert run.refused == 0
+        found = rue.audit(run, Z, y, radius=radius, units=units)
+        assert found.passed, str(found)
+        size = 10.0 if units == "raw" else radius
+        wanted = lowest(X, y, np.ones(ROWS), loss, size, units, False)
+        low, high = found.comparator_loss
+        assert low - 1e-5 * wanted <= wanted <= high + 1e-5 * wanted
+        assert high - low <= 1e-5 * (wanted + 1e-6)
+        p = run.predictions
+        total = np.maximum(0.0, 1.0 - y * p).sum() if loss == "hinge" else ((p - y) ** 2).sum()
+        assert found.loss == pytest.approx(float(total), rel=1e-12)
+
+
+# Learners without a unit of their own: NumPy on features of ordinary size, multiplied afterwards.
+
+
+@pytest.mark.parametrize("power", [-1000, -700, -480, -460, -300, -100, 100, 300, 450, 700, 1000])
+def test_perceptron_svm_and_leader_at_any_scale_equal_numpy_or_refuse(interpreted, power):
+    """w is homogeneous in the features: of degree 1 for A1, −1 for A5 (λ has their square's unit) and for A7."""
+    X, y = data("logistic")
+    labels, ones = data("square")[1], np.ones(ROWS)
+    found = {"perceptron": (rue.Perceptron(intercept=False), X, y, references.perceptron(X, y, ones), 2 * power)}
+    if abs(power) < 500:  # elsewhere there is no such λ
+        slope = references.LOSSES["hinge"][1]
+        played = references.strong(X, y, ones, slope, references.anywhere, np.zeros(COLUMNS), 0.1)
+        found["svm"] = rue.SVM(math.ldexp(0.1, 2 * power), intercept=False), X, y, played, 0
+    column = X[:, :1]
+    played = references.leader_square(column, labels, ones, references.anywhere, np.zeros(1))
+    found["leader"] = rue.FollowTheLeader("square", "reals", intercept=False), column, labels, played, 0
+    for name, (learner, features, targets, played, degree) in found.items():
+        run = rue.learn(np.ldexp(features, power), targets, learner=learner)
+        scored = np.isfinite(run.predictions)
+        assert run.refused == np.count_nonzero(~scored), name
+        if scored.all():
+            wanted = np.ldexp(played.p.ravel(), degree)
+            assert run.predictions == pytest.approx(wanted, rel=1e-12, abs=0.0), name
+        else:  # all at once: no row is left out of what the others have learnt
+            assert not scored.any(), name
+            assert abs(power) > 400, name

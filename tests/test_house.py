@@ -23,8 +23,9 @@ def modules():
 
 def test_all_is_sorted_and_equals_the_public_names():
     tree = ast.parse((ROOT / "src/rue/__init__.py").read_text())
-    imported = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert set(rue.__all__) == imported | {"__version__"}
+    names = [node.names for node in tree.body if isinstance(node, ast.ImportFrom)]
+    imported = {alias.asname or alias.name for aliases in names for alias in aliases}
+    assert set(rue.__all__) == {name for name in imported if not name.startswith("_")} | {"__version__"}
     assert len(rue.__all__) == len(set(rue.__all__))
     for name in rue.__all__:
         assert getattr(rue, name) is not None

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import math
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 import rue
 from rue.errors import RueError, SettingsError, UnknownName
-from rue.registry import _known, register, registered
+from rue.registry import _known, own_classes, publish, register, registered
 
 NAMES = {
     "loss": [
@@ -191,6 +193,60 @@ def test_a_users_class_gets_a_name():
         assert "test-ball" in rue.names("domain")
     finally:
         del _known["domain"]["test-ball"]
+
+
+def test_a_taken_name_is_refused_and_a_class_defined_again_is_not():
+    def define(name):
+        return register("domain", "test-twice")(type(name, (rue.Domain,), {}))
+
+    try:
+        define("One")
+        again = define("One")
+        with pytest.raises(SettingsError, match=r"the domain 'test-twice' is test_registry.One already: choose anoth"):
+            define("Other")
+        assert registered("domain")["test-twice"] is again
+    finally:
+        del _known["domain"]["test-twice"]
+
+
+def test_every_module_of_a_folder_is_imported_in_the_order_of_names(tmp_path, monkeypatch):
+    folder = tmp_path / "testfolder"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "__init__.py").write_text(
+        "from rue.registry import import_modules\norder = []\nimport_modules(__name__, __path__)\n"
+    )
+    for name in ("zeta", "alpha", "mid", "inner/__init__"):
+        (folder / f"{name}.py").write_text("from testfolder import order\norder.append(__name__)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        assert importlib.import_module("testfolder").order == [
+            f"testfolder.{name}" for name in ("alpha", "mid", "zeta")
+        ]
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "testfolder"]:
+            del sys.modules[name]
+
+
+def test_what_is_registered_of_rues_own_is_public():
+    own = rue.parameter(type("TestOwn", (rue.Step,), {"__module__": "rue.steps.test_own"}))
+    users = rue.parameter(type("TestUsers", (rue.Step,), {"__module__": "mine"}))
+    register("step", "test-own")(own)
+    register("step", "test-users")(users)
+    try:
+        space, listed = {"Ball": rue.Ball}, ["Ball"]
+        publish(space, listed)
+        assert space["TestOwn"] is own
+        assert set(space) == set(listed) <= {*rue.__all__, "TestOwn"}
+        assert {"Hinge", "OGD", "Theory", "FlipFlop", "Interval"} <= set(listed)
+        with pytest.raises(
+            SettingsError, match=r"rue.steps.test_own.TestOwn needs another name: there is a rue.TestOwn"
+        ):
+            publish({"TestOwn": 3}, [])
+        assert own_classes("step")["TestOwn"] is own
+        assert "TestUsers" not in own_classes("step")
+        assert "Interval" not in own_classes("domain")  # a function
+    finally:
+        del _known["step"]["test-own"], _known["step"]["test-users"]
 
 
 # Parameters.

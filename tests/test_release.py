@@ -86,8 +86,12 @@ def test_numba_has_every_python_that_is_declared():
 
 def find_python(version):
     """A Python of this version: on the path, or kept by pyenv."""
-    kept = Path(os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))) / "versions"  # there may be no home
-    for path in (shutil.which(f"python{version}"), *sorted(kept.glob(f"{version}.*/bin/python"))):
+    versions = Path(os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))) / "versions"  # there may be no home
+    try:
+        by_pyenv = sorted(versions.glob(f"{version}.*/bin/python"))
+    except PermissionError:  # another user's
+        by_pyenv = []
+    for path in (shutil.which(f"python{version}"), *by_pyenv):
         asked = [path, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
         if path and subprocess.run(asked, capture_output=True, text=True).stdout.strip() == version:
             return path

@@ -133,7 +133,7 @@ def test_decay_of_the_features_present_only_and_results_that_depend_on_chunks_or
 
 def test_the_same_bits_compiled_and_interpreted(monkeypatch):
     compiled = rue.SVM(0.1).run(X, Y)
-    from rue.compiled.bridge import Kernel
+    from rue.compiled import Kernel
 
     monkeypatch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
     assert np.allclose(rue.SVM(0.1).run(X, Y), compiled, rtol=0, atol=1e-12)

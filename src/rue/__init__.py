@@ -3,7 +3,7 @@
 import rue._startup as _interrupts  # noqa: F401  # first, for Ctrl-C during the imports below
 from rue import checks
 from rue.audit import Audit, audit
-from rue.compiled.bridge import Vector, parameter
+from rue.compiled import Vector, parameter
 from rue.domains import (
     Ball,
     Box,
@@ -77,6 +77,7 @@ from rue.proofs import Proof, Theorem, theorems
 from rue.race.entries import Entry, Race
 from rue.race.race import race
 from rue.registry import make, names
+from rue.registry import publish as _publish
 from rue.regret import (
     Assumption,
     Bound,
@@ -100,10 +101,10 @@ from rue.regret import (
     risk_of_ogd,
     risk_of_svm,
     separable_bound,
-    trace,
 )
 from rue.reports.explaining import Explanation, Weights, explain, weights_of
 from rue.runs.learn import Run, learn
+from rue.runs.replay import trace
 from rue.steps import Adaptive, Fixed, Horizon, Sequence, Sqrt, Step, Strong, Theory
 from rue.streams import Block, Labels, census
 from rue.version import __version__
@@ -238,3 +239,5 @@ __all__ = [
     "trace",
     "weights_of",
 ]
+
+_publish(globals(), __all__)

@@ -16,7 +16,7 @@ from rue.norms import norm
 from rue.registry import make
 from rue.regret.bounds.facts import reach
 from rue.regret.bounds.statement import Bound
-from rue.regret.bounds.trace import Trace, trace
+from rue.regret.bounds.trace import Trace
 from rue.regret.bounds.upper import bounds
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.evidence import open_evidence
@@ -25,6 +25,7 @@ from rue.regret.hindsight.stored import Stored
 from rue.regret.risk.bounds import RiskBound, risk_always, risk_at_end
 from rue.regret.risk.ranges import loss_range
 from rue.runs.learn import Run, learn
+from rue.runs.replay import learner_before, trace
 from rue.streams import Block
 
 __all__ = ["Audit", "Check", "audit"]
@@ -162,12 +163,12 @@ def audit(
     if isinstance(source, Run):
         if weights is not None:
             raise SettingsError("audit: a run knows its weights: leave weights out.")
-        run, before = source, _before(source)
+        run, before = source, learner_before(source)
     else:
         X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
         given = make("learner", source)
         run = learn(X, y, learner=given, weights=weights)
-        before = _before(run) if given is None else given
+        before = learner_before(run) if given is None else given
     if not run.examples:
         raise DataError("audit: the run learnt no example.")
     certificate = run.certificate(radius, domain, units)
@@ -234,14 +235,6 @@ def _divisors(run: Run, units: str) -> Any:
     """What the coordinates of the stored stream are divided by."""
     by = run.evidence.divisors(units, run.learner.scales_in_places(), run.learner.places)
     return _in_columns(run, by)
-
-
-def _before(run: Run) -> Learner | None:
-    """The learner as it stood before the run, if it had learnt nothing then."""
-    learnt = run.learner
-    if learnt.t > run.examples:
-        return None
-    return Learner(learnt.algorithm, intercept=learnt.intercept, d=learnt.d)
 
 
 def _replayed(

@@ -1,4 +1,4 @@
-"""Contracts in code: what every loss, domain, step and learner must keep. Public, for your own classes too.
+"""Contracts in code: what every loss, domain, step, learner and opponent must keep. Public, for your own classes too.
 
 Each check raises `CheckFailed` with a counterexample. They exist because each of these has been broken, silently, in a
 respected library; the docstrings say how.
@@ -7,11 +7,13 @@ respected library; the docstrings say how.
 >>> rue.checks.check_loss(rue.Hinge())
 >>> rue.checks.check_domain(rue.Ball(2), d=5)
 >>> rue.checks.check_learner(rue.OGD("hinge", "ball:2"))
+>>> rue.checks.check_opponent(rue.OrthogonalAdversary(3))
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import pickle
 from typing import Any
@@ -20,14 +22,32 @@ import numpy as np
 
 from rue.domains import Domain
 from rue.errors import CheckFailed, SettingsError
-from rue.learners import Learner
+from rue.games import Opponent, play
+from rue.learners import OGD, Learner
 from rue.learners.points import TOTAL
 from rue.losses import Loss
 from rue.losses.convexity import require_convex
+from rue.registry import registered
 from rue.steps import Seen, Step
 from rue.streams import Block
 
-__all__ = ["check_domain", "check_learner", "check_loss", "check_step", "sample"]
+__all__ = ["check_domain", "check_learner", "check_loss", "check_opponent", "check_step", "examples", "sample"]
+
+
+def examples(kind: str) -> dict[str, Any]:
+    """One object of every class registered for a kind, by name: built without arguments, or with 1 for each it needs.
+
+    So a new class is checked without a line in any test.
+
+    >>> examples("step")["sqrt"]
+    Sqrt(value=1.0)
+    """
+    found = {}
+    for name, build in registered(kind).items():
+        parameters = inspect.signature(build).parameters.values()
+        needed = [one for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+        found[name] = build(*(1 for _ in needed))
+    return found
 
 
 def check_loss(loss: Loss) -> None:
@@ -114,6 +134,20 @@ def check_step(step: Step) -> None:
         if eta > last:
             raise CheckFailed(f"{step!r}: η grows to {eta:g} at t = {t:g}; theory asks for non-increasing steps.")
         last = eta
+
+
+def check_opponent(opponent: Opponent, rounds: int = 60) -> None:
+    """A game that its seed does not repeat, or that contradicts what the opponent says it forces.
+
+    `play` itself refuses rounds whose subgradients are none. Gradient descent plays, on [−1, 1] in every coordinate.
+    """
+    learner = OGD(domain="box:-1,1", intercept=False)
+    first, again = (play(learner, opponent, rounds, seed=7) for _ in range(2))
+    if not (_equal(first.points, again.points) and _equal(first.losses, again.losses)):
+        raise CheckFailed(f"{opponent!r}: the same seed gives another game: draw lots from setting.rng alone.")
+    for game in (first, play(learner, opponent, rounds, seed=8)):
+        if game.holds is False:
+            raise CheckFailed(f"{opponent!r}: {game.forced.words if game.forced else ''}, but not so in {game!r}.")
 
 
 def sample(learner: Learner, rows: int = 120, width: int | None = None, seed: int = 0) -> tuple[Any, Any, Any]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import inline, kernel, values
+from rue.compiled import inline, kernel, noinline, values
 from rue.norms import LARGEST_TERM
 
 __all__ = [
@@ -59,6 +59,7 @@ class Silent(NamedTuple):
     def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
         pass
 
+    @noinline
     def close(self, loss: Any, rows: Any, end: Any) -> None:
         pass
 
@@ -96,6 +97,7 @@ class Ledger(NamedTuple):
         if self.many[0] == TOGETHER:
             self.close(loss, rows, i + 1)
 
+    @noinline
     def close(self, loss: Any, rows: Any, end: Any) -> None:
         """Enter what is waiting, of the rows before `end`."""
         sums, waiting, many = self.sums, self.waiting, self.many[0]

@@ -1,7 +1,11 @@
-"""Names for losses, domains, steps and learners, and the little language `"ball:10"`.
+"""Names for losses, domains, steps, learners and opponents, and the little language `"ball:10"`.
 
 A spec is a name, then after a colon its arguments, separated by commas; an argument is a number, a word,
-or `key=value`. Registering a class here is all it takes for the library, the checks and the tests to know it.
+or `key=value`.
+
+Registering a class is all it takes for rue to know it: the library and the command line build it from its spec, model
+files may name it, `rue.checks` and the tests run on it. A class of rue's own is public as well. Its file lies in the
+folder of its kind, whose modules are all imported, so that a new file needs no line anywhere else.
 
 >>> import rue
 >>> rue.make("domain", "ball:10")
@@ -11,43 +15,102 @@ Ball(radius=10.0)
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from rue.errors import SettingsError, UnknownName
 
-__all__ = ["make", "names", "register", "registered"]
+__all__ = ["import_modules", "is_own", "make", "names", "own_classes", "publish", "register", "registered"]
 
-Made = TypeVar("Made", bound=Callable[..., Any])
+Registered = TypeVar("Registered")
 
-_known: dict[str, dict[str, Callable[..., Any]]] = {}
+PUBLIC = ("loss", "domain", "step", "learner", "opponent")
+"""The kinds whose members rue offers under their own names, as `rue.Hinge`."""
+
+_known: dict[str, dict[str, Any]] = {}
+"""Kind → name → class or function."""
 
 
-def register(kind: str, name: str) -> Callable[[Made], Made]:
-    """Give a class, or a function that makes an object, a name among its kind."""
+def register(kind: str, name: str) -> Callable[[Registered], Registered]:
+    """Give a class, or a function that makes an object, a name among its kind.
 
-    def enter(made: Made) -> Made:
-        _known.setdefault(kind, {})[name] = made
-        return made
+    The kinds are `"loss"`, `"domain"`, `"step"`, `"average"`, `"learner"` and `"opponent"`; an `"algorithm"` is the
+    description that a learner is saved as, a `"part"` a class that occurs only inside the settings of others.
+    """
+
+    def enter(entry: Registered) -> Registered:
+        taken = _known.setdefault(kind, {}).get(name, entry)
+        if _origin(taken) != _origin(entry):  # a notebook's cell that is run again defines the same class anew
+            raise SettingsError(f"the {kind} {name!r} is {'.'.join(_origin(taken))} already: choose another name.")
+        _known[kind][name] = entry
+        return entry
 
     return enter
 
 
 def names(kind: str) -> list[str]:
-    """The names registered for a kind (`"loss"`, `"domain"`, `"step"`, `"average"`, `"learner"`), sorted."""
+    """The names registered for a kind (`"loss"`, `"domain"`, `"step"`, `"average"`, `"learner"`), sorted.
+
+    >>> names("average")
+    ['none', 'steps', 't', 'uniform']
+    """
     return sorted(_known.get(kind, {}))
 
 
-def registered(kind: str) -> dict[str, Callable[..., Any]]:
+def registered(kind: str) -> dict[str, Any]:
     """Name → class for a kind."""
     return dict(_known.get(kind, {}))
+
+
+def own_classes(*kinds: str) -> dict[str, type]:
+    """The classes of rue's own that are registered for some kinds, by the names of the classes.
+
+    >>> own_classes("average")["ByTime"]
+    <class 'rue.learners.average.ByTime'>
+    """
+    entries = [entry for kind in kinds for entry in registered(kind).values() if is_own(entry)]
+    return {entry.__name__: entry for entry in entries if isinstance(entry, type)}
+
+
+def import_modules(package: str, folders: Iterable[str]) -> None:
+    """Import every module of a package in the order of their names, so that what they register is known.
+
+    A package ends its `__init__.py` with `import_modules(__name__, __path__)`.
+    """
+    for name in sorted(module.name for module in pkgutil.iter_modules(folders) if not module.ispkg):
+        importlib.import_module(f"{package}.{name}")
+
+
+def publish(namespace: dict[str, Any], listed: list[str]) -> None:
+    """Add what is registered of rue's own to a module's names and to its `__all__`, where it is not there yet."""
+    for kind in PUBLIC:
+        for entry in filter(is_own, registered(kind).values()):
+            name = entry.__name__
+            if namespace.setdefault(name, entry) is not entry:
+                raise SettingsError(f"the {kind} {'.'.join(_origin(entry))} needs another name: there is a rue.{name}.")
+            if name not in listed:
+                listed.append(name)
+
+
+def _origin(entry: Any) -> tuple[str, str]:
+    return entry.__module__, getattr(entry, "__qualname__", type(entry).__qualname__)
+
+
+def is_own(entry: Any) -> bool:
+    """Whether a class or function is part of rue, not of a user's program."""
+    return bool(entry.__module__.partition(".")[0] == "rue")
 
 
 def make(kind: str, spec: object, **defaults: Any) -> Any:
     """The object a spec stands for; anything that is not a string is returned as it is.
 
     `defaults` are keyword arguments that the spec may override.
+
+    >>> make("step", "sqrt:0.5"), make("loss", "quantile:tau=0.9")
+    (Sqrt(value=0.5), Quantile(tau=0.9))
     """
     if not isinstance(spec, str):
         return spec
@@ -79,6 +142,7 @@ def _listed(takes: inspect.Signature) -> str:
 
 
 def _arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
+    """What stands after the colon of a spec: arguments by position, and by name."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
@@ -91,13 +155,12 @@ def _arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _literal(word: str) -> Any:
+    """A word of a spec as a boolean, a whole number, a float, or else itself."""
     if word in ("true", "false"):
         return word == "true"
-    try:
-        return int(word)
-    except ValueError:
-        pass
-    try:
-        return float(word)
-    except ValueError:
-        return word
+    for number in (int, float):
+        try:
+            return number(word)
+        except ValueError:
+            pass
+    return word

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rue.compiled.bridge import values
+from rue.compiled import values
 from rue.compiled.intrinsics import fetch
 
 __all__ = ["SOON", "DenseRow", "DenseRows", "SparseRow", "SparseRows"]

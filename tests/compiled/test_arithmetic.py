@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rue
-from rue.compiled import arithmetic
-from rue.compiled.bridge import kernel
+from rue.compiled import arithmetic, kernel
+from rue.compiled import lanes as traced
+from rue.compiled.arithmetic import bits, choose, from_bits, higher, lower, root
 from rue.compiled.intrinsics import (
-    aligned,
-    aligned_zeros,
+    EIGHT,
+    as_columns,
+    as_rows,
     collect_lanes,
     gather_rows,
     lowest_bit,
@@ -25,9 +27,7 @@ from rue.compiled.intrinsics import (
     number_at,
     whole_at,
 )
-from rue.compiled.lanes import bits, choose, from_bits, higher, lower, root
-from rue.compiled.lanes import lanes as traced
-from rue.compiled.transposing import EIGHT, as_columns, as_rows
+from rue.memory import aligned, aligned_zeros
 
 
 @kernel

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.utils import murmurhash3_32
 
-from rue.compiled.bridge import kernel
-from rue.compiled.vectors import BYTES, HASHED, LANES, QUAD, count_smaller, ends_among, hash_words
+from rue.compiled import kernel
+from rue.compiled.intrinsics import BYTES, HASHED, QUAD, WORD_LANES, count_smaller, ends_among, hash_words
 from rue.streams.formats import vw
 from rue.streams.names import NOTHING_NEW
 from rue.streams.text.csr import LONG, SHORT, open_csr
@@ -45,7 +45,7 @@ def hashes(data, starts, stops, seeds, many, mask, slots):
     hash_words(data, starts, stops, seeds, np.uint64(0), many, mask, slots)
 
 
-WORDS = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 2**32 - 1), st.booleans()), max_size=3 * LANES)
+WORDS = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 2**32 - 1), st.booleans()), max_size=3 * WORD_LANES)
 
 
 @given(WORDS, st.sampled_from([2**32 - 1, 2**18 - 1]))
@@ -53,7 +53,7 @@ WORDS = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 2**32 - 1), st
 @example([(b"x" * 16 * n, n, False) for n in range(8)], 2**32 - 1)
 def test_hashes_of_words(words, mask):
     text = b"".join(word for word, _, _ in words) + bytes(QUAD)
-    room = len(words) + LANES
+    room = len(words) + WORD_LANES
     stops = np.zeros(room, dtype=np.uint64)
     stops[: len(words)] = np.cumsum([len(word) for word, _, _ in words], dtype=np.uint64)
     starts = np.zeros(room, dtype=np.uint64)
@@ -81,7 +81,10 @@ def test_ranks(keys):
     wanted = np.empty(len(keys), dtype=np.int64)
     wanted[np.argsort(keys, kind="stable")] = np.arange(len(keys))
     for run in (ranks_of, ranks_of.function):
-        slots, ranks = np.full(len(keys) + LANES, 2**32 - 1, dtype=np.uint32), np.zeros(len(keys) + LANES, np.uint32)
+        slots, ranks = (
+            np.full(len(keys) + WORD_LANES, 2**32 - 1, dtype=np.uint32),
+            np.zeros(len(keys) + WORD_LANES, np.uint32),
+        )
         slots[: len(keys)] = keys
         run(slots, np.uint64(len(keys)), ranks)
         assert ranks[: len(keys)].tolist() == wanted.tolist()

@@ -13,9 +13,9 @@ from scipy.sparse import csr_matrix
 
 import rue
 from conftest import many
-from rue.compiled.bridge import Kernel
+from rue.compiled import Kernel
 from rue.learners.mixture.committee import MOST, Committee, Joint, roster
-from rue.learners.mixture.mixing import GAPS, HEAVIEST, MIXED
+from rue.learners.mixture.layout import GAPS, HEAVIEST, MIXED
 from rue.runs.learn import certificate_of
 
 INTERPRETED = [HealthCheck.function_scoped_fixture]  # the fixture `interpreted` is the same for every example

@@ -13,10 +13,9 @@ from scipy import sparse
 from scipy.optimize import brentq, minimize_scalar
 
 import rue
-from rue.learners.mixture.matrices import DIAGONAL, NARROW, USED
-from rue.learners.mixture.mixing import GAPS, LOSSES, LOWEST, MIXED, SHARES
-from rue.learners.mixture.mixture import NOTED, NOTES, RATES, step_of
-from rue.learners.mixture.pool import KINDS
+from rue.learners.mixture.layout import DIAGONAL, GAPS, KINDS, LOSSES, LOWEST, MIXED, NARROW, NOTED, RATES, SHARES, USED
+from rue.learners.mixture.mixture import step_of
+from rue.learners.mixture.pool import NOTES
 from rue.learners.mixture.standing import standing
 
 
@@ -266,7 +265,7 @@ def test_rows_longer_than_the_notes_are_the_same_as_short_ones():
     X[rng.random(X.shape) < 0.1] = 0.0
     X[:, 5] = 1e-160
     plain, noted, thin = (rue.Mixture(d=NOTES + 200) for _ in range(3))
-    room = {"notes": np.zeros((NOTED, 2 * NOTES)), "spots": np.zeros(2 * NOTES + 2, dtype=np.int64)}
+    room = {"notes": np.zeros((len(NOTED), 2 * NOTES)), "spots": np.zeros(2 * NOTES + 2, dtype=np.int64)}
     noted._point = noted._point._replace(**room)
     found = plain.run(X, y)
     assert found == pytest.approx(noted.run(X, y), rel=1e-9, abs=1e-9)

@@ -17,11 +17,11 @@ from scipy import sparse
 import rue
 from conftest import many
 from rue.errors import DataError, SettingsError
-from rue.learners.mixture.mixing import LOSSES
+from rue.learners.mixture.layout import LOSSES
 from rue.learners.points import state_of
 from rue.learners.softmax.classifier import SoftmaxMixture
+from rue.learners.softmax.layout import NARROW
 from rue.learners.softmax.multiclass import LogLoss
-from rue.learners.softmax.softmax import NARROW
 from rue.models.file import load, save
 from rue.runs.baselines import Baselines
 
@@ -393,12 +393,12 @@ def test_a_wide_model_is_a_small_file(tmp_path, interpreted):
 
 @pytest.mark.parametrize("change", ["HIGHEST", "USED", "SEEN", "CLOSED"])
 def test_a_state_that_cannot_be_is_refused(tmp_path, change):
-    from rue.learners.softmax import softmax
+    from rue.learners.softmax import layout
 
     X, y = stream(T=20)
     learner = SoftmaxMixture()
     learner.run(X, y)
-    learner._point.memory[getattr(softmax, change)] = 77.0
+    learner._point.memory[getattr(layout, change)] = 77.0
     save(learner, tmp_path / "m.rue")
     with pytest.raises(DataError, match="do not fit"):
         load(tmp_path / "m.rue")

@@ -13,7 +13,7 @@ import rue
 from rue.learners.mixture.pool import NOTES
 from rue.learners.points import state_of
 from rue.ledger import add_up, open_ledger
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
 from rue.streams import Block
 from rue.threads import YIELDING, helpers
 
@@ -133,7 +133,7 @@ def test_sums_made_beside_the_learner_have_the_bits_of_those_made_in_its_loop(le
             column[begin:end] = column[begin:end][::-1].copy()
     shuffled.has_sorted_indices = False
     weights = np.random.default_rng(8).choice([0.0, 1.0, 2.5], 300)
-    beside, alone = (Pass(learner, bad="skip", witnesses=given, units="raw") for given in ((1.0, 10.0), None))
+    beside, alone = (Driver(learner, bad="skip", witnesses=given, units="raw") for given in ((1.0, 10.0), None))
     for k in range(0, 300, 25):
         for going in (beside, alone):
             going.learn(Block(shuffled[k : k + 25], y[k : k + 25], weights[k : k + 25]))
@@ -169,11 +169,11 @@ def test_what_is_not_scored_is_in_no_sum_whatever_the_loss_is_like():
 def test_a_wide_stream_has_a_helper_from_the_block_on_that_makes_it_wide():
     X, y = stream(10, rows=300)
     far = spread(X[150:], 7 + 2000 * np.arange(40), 80_000)
-    going, alone = Pass("ogd"), rue.OGD()
+    going, alone = Driver("ogd"), rue.OGD()
     said = [*going.learn(Block(X[:150], y[:150]))]
-    assert going._beside is None
+    assert going.accounts._helper is None
     said += [*going.learn(Block(far, y[150:]))]
-    assert going._beside is not None
+    assert going.accounts._helper is not None
     ledger = open_ledger(80_001)
     for block in (Block(X[:150], y[:150]), Block(far, y[150:])):
         alone.run_block(block, ledger, np.empty(150), 0)

@@ -9,12 +9,14 @@ from scipy import sparse
 
 import rue
 from commands import read, run, stream, write_svm
-from rue.learners.mixture.mixing import ETA
-from rue.learners.mixture.standing import KIND_NAMES, SOFTMAX_NAMES, Course, next_mark, standing
+from rue.learners.mixture.layout import ETA
+from rue.learners.mixture.mixture import KIND_NAMES
+from rue.learners.mixture.standing import Course, next_mark, standing
+from rue.learners.softmax.multiclass import SOFTMAX_NAMES
 from rue.regret.certificates.evidence import open_evidence
 from rue.regret.certificates.witnesses import FEW, MIDDLE, RATES
 from rue.reports.report import page, report
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
 from rue.streams import blocks
 
 
@@ -113,7 +115,7 @@ def test_the_course_does_not_depend_on_blocks_and_changes_nothing():
     alone = rue.Mixture().run(X, y)
     courses = []
     for size in (1000, 1, 37):
-        going = Pass()
+        going = Driver()
         out = [going.learn(rue.Block(X[i : i + size], y[i : i + size])) for i in range(0, 1000, size)]
         assert np.array_equal(np.concatenate(out), alone)
         courses.append(going.course)
@@ -140,7 +142,7 @@ def test_rows_are_counted_in_their_block_whatever_is_cut():
 
 def test_report_page_and_inspect_name_the_members(tmp_path):
     X, y = stream()
-    going = Pass()
+    going = Driver()
     for block in blocks(X, y):
         going.learn(block)
     said = json.loads(json.dumps(report(going)))
@@ -151,7 +153,7 @@ def test_report_page_and_inspect_name_the_members(tmp_path):
     shown = page(said)
     assert "price of not knowing the rate" in shown
     assert "48 members, most weight: " in shown
-    going = Pass("ogd")
+    going = Driver("ogd")
     going.learn(next(iter(blocks(X, y))))
     assert report(going)["mixture"] is None
     assert report(going)["certificates"] is None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 import rue
-from rue.compiled.bridge import kernel
+from rue.compiled import kernel
 from rue.errors import SettingsError
 from rue.registry import registered
 

@@ -63,7 +63,7 @@ def models():
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     with pytest.MonkeyPatch.context() as patch:
-        from rue.compiled.bridge import Kernel
+        from rue.compiled import Kernel
 
         patch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
         for name, model in models():

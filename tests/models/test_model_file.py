@@ -15,7 +15,7 @@ from combinations import DOMAINS, LOSSES, STEPS, build, everything, pairwise, th
 from conftest import many
 from rue.learners import loop
 from rue.models.file import MOST_NAMES, Model, load, load_model, save, save_model
-from rue.models.settings import _OWN, from_json, read_json, to_json, write_json
+from rue.models.settings import from_json, read_json, readable, to_json, write_json
 from rue.regret.certificates.evidence import open_evidence
 from rue.regret.certificates.witnesses import watch
 
@@ -316,8 +316,8 @@ def test_every_registered_class_can_be_read():
 
     for kind in ("loss", "domain", "step", "average"):
         for made in registered(kind).values():
-            assert not isinstance(made, type) or _OWN[made.__name__] is made
-    assert not any(name.startswith("_") or name.endswith("Rule") for name in _OWN)
+            assert not isinstance(made, type) or readable()[made.__name__] is made
+    assert not any(name.startswith("_") or name.endswith("Rule") for name in readable())
 
 
 @pytest.mark.parametrize(
@@ -419,6 +419,23 @@ def test_an_algorithm_of_the_users_own_cannot_be_saved(interpreted, tmp_path):
     algorithm = mine("Mine", rue.Hinge(), rue.Ball(1), rue.Fixed(1), rue.Uniform())
     with pytest.raises(rue.SettingsError, match="Mine is an algorithm of your own: only rue's can be saved"):
         save(rue.Learner(algorithm), tmp_path / "m")
+
+
+def test_what_is_registered_nowhere_is_not_saved_and_what_is_can_be_loaded(interpreted, tmp_path):
+    """A step of rue's own that model files cannot name: it was saved, and could not be loaded."""
+    from rue.registry import _known, register
+
+    body = {"__module__": "rue.steps.slow", "eta": lambda self, t, seen: 0.1 / t}
+    slow = rue.parameter(type("Slow", (rue.Step,), body))
+    with pytest.raises(rue.SettingsError, match=r"cannot be saved.*the settings name 'Slow', which this rue does not"):
+        save(rue.OGD("hinge", "ball:1", slow()), tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    register("step", "slow")(slow)
+    try:
+        save(rue.OGD("hinge", "ball:1", slow()), tmp_path / "m")
+        assert type(load(tmp_path / "m").learner.algorithm.step) is slow
+    finally:
+        del _known["step"]["slow"]
 
 
 def test_settings_that_only_a_file_can_hold_are_refused():

@@ -14,7 +14,7 @@ from commands import run
 from rue.race.peers import LEAST, open_peer
 from rue.race.race import Racing
 from rue.reports.report import report
-from rue.runs.passes import NO_CERTIFICATE, Pass
+from rue.runs.driver import NO_CERTIFICATE, Driver
 
 PEERS = ["vw", "river", "sklearn"]
 NAMES = np.array(["ham", "spam", "eggs", "toast", "tea"])
@@ -78,7 +78,7 @@ def test_baselines_and_what_there_is_not():
     found = rue.race(X, y, learners=["mixture"], task="multiclass")
     shares = np.unique(y, return_counts=True)[1] / len(y)
     assert found.best_constant == pytest.approx(-len(y) * float(shares @ np.log(shares)))
-    going = Pass(task="multiclass")
+    going = Driver(task="multiclass")
     going.learn(rue.Block(X, y))
     assert found.no_change == report(going)["no_change"]
     assert found.comparator_loss_at_least is None

@@ -13,12 +13,12 @@ from scipy import sparse
 import references
 import rue
 from conftest import many
-from rue.compiled.bridge import Kernel
+from rue.compiled import Kernel
 from rue.regret.bounds.facts import reach
 from rue.regret.bounds.perceptron import perceptron_bound, separable_bound
 from rue.regret.bounds.statement import Assumption, Bound
-from rue.regret.bounds.trace import trace
 from rue.regret.bounds.upper import bounds
+from rue.runs.replay import trace
 
 U = 2.0
 D = 3  # features

@@ -15,7 +15,8 @@ import rue
 from conftest import many
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.regret.certificates.witnesses import NOTES, RATES, best_mixture
-from rue.runs.passes import BEHIND, Pass
+from rue.runs.accounts import BEHIND
+from rue.runs.driver import Driver
 from rue.streams import Block
 
 pytestmark = [pytest.mark.filterwarnings("ignore:Solution may be inaccurate"), pytest.mark.soak]
@@ -448,20 +449,19 @@ def test_a_penalty_needs_a_regulariser():
 
 @pytest.mark.usefixtures("interpreted")
 def test_narrow_regression_is_certified_exactly_though_nobody_asked():
-    from rue.runs.passes import Pass
     from rue.streams import blocks
 
     rng = np.random.default_rng(21)
     X = rng.normal(size=(60, 3))
     y = X @ [1.0, -2.0, 0.5] + 3.0 + rng.normal(size=60)
-    going = Pass(witnesses=(1.0, 10.0), units="largest", quick=True)
+    going = Driver(witnesses=(1.0, 10.0), units="largest", quick=True)
     for k in (0, 17, 34):
         going.learn(next(iter(blocks(X[k : k + 17 if k < 34 else None], y[k : k + 17 if k < 34 else None]))))
     found = going.evidence.certificate(rue.Ball(20.0), units="largest")
     best = rue.best_in_hindsight(X / np.abs(X).max(axis=0), y, loss="square", domain="ball:20")
     assert found.theorem == "D4"
     assert found.comparator_loss_at_least == pytest.approx(best.value, rel=1e-6)
-    wide = Pass(witnesses=(1.0,), units="largest", quick=True)
+    wide = Driver(witnesses=(1.0,), units="largest", quick=True)
     wide.learn(next(iter(blocks(np.hstack([X, np.ones((60, 70))]), y))))
     assert wide.evidence.curvature is None
     assert wide.evidence.certificate(rue.Ball(1.0), units="largest").theorem in ("D1", "D3")
@@ -469,13 +469,13 @@ def test_narrow_regression_is_certified_exactly_though_nobody_asked():
 
 def late(monkeypatch, fail=None):
     """A pass whose witnesses begin when the learner waits for them, may fail at a block; and its queue's lengths."""
-    going, waiting, plain = Pass(rue.OGD(), witnesses=(1.0, 10.0), quick=True), [], Evidence.watch
+    going, waiting, plain = Driver(rue.OGD(), witnesses=(1.0, 10.0), quick=True), [], Evidence.watch
 
     def slow(self, *shown, **how):
         limit = time.monotonic() + 60.0
-        while not waiting and len(going._watching) <= BEHIND and time.monotonic() < limit:
+        while not waiting and len(going.accounts._pending) <= BEHIND and time.monotonic() < limit:
             time.sleep(0.001)
-        waiting.append(len(going._watching))
+        waiting.append(len(going.accounts._pending))
         if len(waiting) == fail:
             raise MemoryError
         plain(self, *shown, **how)
@@ -493,9 +493,9 @@ def test_witnesses_may_be_behind_but_see_every_block_in_order(monkeypatch):
     found = going.evidence
     assert len(waiting) == 10
     assert max(waiting) == BEHIND + 1
-    assert not going._watching
+    assert not going.accounts._pending
     monkeypatch.undo()
-    at_once = Pass(rue.OGD(), witnesses=(1.0, 10.0), quick=True)
+    at_once = Driver(rue.OGD(), witnesses=(1.0, 10.0), quick=True)
     for k, part in enumerate(wide):
         at_once.learn(Block(part, y[4 * k : 4 * k + 4]))
         assert at_once.evidence is not None

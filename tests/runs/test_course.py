@@ -9,13 +9,13 @@ from scipy import sparse
 import rue
 from commands import stream
 from forging import array, forge, reason, refused_or_usable, setting
-from rue.learners.mixture.matrices import DIAGONAL
+from rue.learners.mixture.layout import DIAGONAL
 from rue.learners.mixture.pool import COLUMNS
 from rue.learners.mixture.standing import MOST_LOOKS, Course
 from rue.models.container import read_container
 from rue.models.file import Model, load, save
 from rue.reports.inspection import describe
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
 
 
 @pytest.fixture(autouse=True)
@@ -62,14 +62,13 @@ def test_the_course_comes_back_bit_for_bit(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_going_on_is_not_having_stopped(tmp_path, kind):
     X, y, how, _ = data(kind)
-    going = Pass(**how)
+    going = Driver(**how)
     going.learn(rue.Block(X, y))
     for cut in (1, 40, 64, 89):
         first = rue.learn(X[:cut], y[:cut], task="multiclass" if kind == "classes" else "auto", **how)
         save(first, tmp_path / "m")
         found = load(tmp_path / "m")
-        on = Pass(found.learner)
-        on.go_on(found.learner, found.evidence, found.labels, found.course)
+        on = Driver.resume(found.learner, found.labels, found.evidence, course=found.course)
         on.learn(rue.Block(X[cut:], y[cut:]))
         assert bits(on.course) == bits(going.course)
 
@@ -78,17 +77,16 @@ def test_marks_count_what_was_left_out_too(tmp_path):
     """Refused and skipped examples are not learnt, and the next look is still where it would have been."""
     X, y = stream(90)
     X[[3, 20, 50], 1], X[[5, 30], 0] = np.nan, 1e200
-    whole, first = (Pass(bad="skip") for _ in "ab")
+    whole, first = (Driver(bad="skip") for _ in "ab")
     whole.learn(rue.Block(X, y))
     first.learn(rue.Block(X[:41], y[:41]))
     assert (first.course.seen, first.learner.t) == (41, 37)
     save(Model(first.learner, first.evidence, first.labels, course=first.course), tmp_path / "m")
     found = load(tmp_path / "m")
-    on = Pass(found.learner, bad="skip")
-    on.go_on(found.learner, found.evidence, found.labels, found.course)
+    on = Driver.resume(found.learner, found.labels, found.evidence, course=found.course, bad="skip")
     on.learn(rue.Block(X[41:], y[41:]))
     assert bits(on.course) == bits(whole.course)
-    stopping = Pass()
+    stopping = Driver()
     stopping.learn(rue.Block(X, y))
     assert stopping.stopped.row == 3
     assert (stopping.course.seen, stopping.course.t) == (3, [1, 2, 3])
@@ -151,8 +149,7 @@ def test_a_file_of_before_has_no_course(tmp_path):
     assert found.learner == run.learner
     assert bits(found.course) == bits(Course(seen=50))
     assert "weight after" not in describe(found)
-    on = Pass(found.learner)
-    on.go_on(found.learner, found.evidence, found.labels, found.course)
+    on = Driver.resume(found.learner, found.labels, found.evidence, course=found.course)
     on.learn(rue.Block(X[50:], y[50:]))
     assert on.course.t == [54, 64]
     save(found, tmp_path / "again")
@@ -184,7 +181,7 @@ def test_the_course_of_another_learner_is_not_saved(tmp_path):
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m"
     with pytest.MonkeyPatch.context() as patch:
-        from rue.compiled.bridge import Kernel
+        from rue.compiled import Kernel
 
         patch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
         save(rue.learn(*stream(40)), path)

@@ -229,6 +229,33 @@ def test_newlines_alone_are_read_in_little_memory(name, tmp_path):
     assert peak < 700
 
 
+@pytest.mark.parametrize("empty", [b"\n" * 60, b"\r\n" * 60, b"\n" * (2 * MIB + 100_000), b"\xef\xbb\xbf" + b"\n" * 60])
+@pytest.mark.parametrize("name", ["n.csv", "n.jsonl"])
+def test_any_number_of_empty_lines_may_come_first(name, empty, tmp_path):
+    rows = {"n.csv": [HEADER, *records(20)], "n.jsonl": jsonl(20)}[name]
+    lines = empty.count(b"\n")
+    (tmp_path / name).write_bytes(empty + b"".join(rows))
+    report = tmp_path / "r.json"
+    code, said, _ = limited("learn", tmp_path / name, "--target", "y", "-q", "--report", report)
+    assert code == 0, said
+    assert read(report)["examples"] == 20
+    with open(tmp_path / name, "ab") as file:
+        file.write({"n.csv": b"1,2\n", "n.jsonl": b'{"a":\n'}[name])
+    code, said, _ = limited("learn", tmp_path / name, "--target", "y", "-q")
+    assert code == 1
+    assert f"line {lines + len(rows) + 1}" in said
+
+
+@pytest.mark.parametrize("empty", [0, 60, 5000, 200_000])
+def test_empty_lines_after_the_first_record_do_not_make_it_a_header(empty, tmp_path):
+    rows = [f"{i % 7 + 10},{i % 3},{'yes' if i % 7 > 2 else 'no'}\n" for i in range(30)]
+    (tmp_path / "s.csv").write_text(rows[0] + "\n" * empty + "".join(rows[1:]))
+    report = tmp_path / "r.json"
+    code, said, _ = limited("learn", tmp_path / "s.csv", "--target", "3", "-q", "--report", report)
+    assert code == 0, said
+    assert read(report)["examples"] == 30
+
+
 def test_a_long_line_that_trickles_takes_linear_time(tmp_path):
     """Each byte is looked at a bounded number of times: twice the line takes about twice the time."""
     times = []

@@ -417,7 +417,7 @@ def test_two_threads_do_not_disturb_each_other():
 
 
 def test_compiled_and_interpreted_read_the_same(monkeypatch):
-    from rue.compiled.bridge import Kernel
+    from rue.compiled import Kernel
 
     rng = random.Random(7)
     texts = [(parser, fuzzing.mutated(lines, rng)) for _ in range(60) for parser, lines in PARSERS]

@@ -25,7 +25,7 @@ from rue.learners import learner as base
 from rue.learners.softmax import classifier, multiclass
 from rue.memory import memory_limit
 from rue.models.container import read_container
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
 from rue.streams import Block, numbering
 from rue.streams.numbering import Numbering
 
@@ -172,7 +172,7 @@ def test_neither_blocks_nor_the_moment_a_stream_turns_wide_matter(name, tmp_path
     y, X = labels(score, task), renamed(sparse.csr_matrix(X), names, 10_000)
     certified = []
     for number, size in enumerate((1000, 61, 13, 1)):
-        going = Pass(made(), task=task, **kept)
+        going = Driver(made(), task=task, **kept)
         going.begin(y)
         for start in range(0, 200, size):
             block = Block(X, y).part(start, start + size).narrowed()
@@ -182,7 +182,7 @@ def test_neither_blocks_nor_the_moment_a_stream_turns_wide_matter(name, tmp_path
                 rue.save(model, tmp_path / "between.rue")
                 found = rue.load(tmp_path / "between.rue")
                 assert found.learner == going.learner
-                going.go_on(found.learner, found.evidence, found.labels, going.course)
+                going = Driver.resume(found.learner, found.labels, found.evidence, course=going.course)
         assert going.learner.numbering is not None
         if task == "classify":
             certified.append(going.evidence.certificate(rue.Ball(3.0)).regret_at_most)
@@ -305,7 +305,7 @@ def test_damaged_rows_of_wide_matrices_are_told_apart():
     for damage, why in ((np.array([9, 9]), "more than once"), (np.array([4, 2**32 - 5]), "beyond the matrix")):
         bad = renamed(sparse.csr_matrix(np.ones((3, 2))), np.array([4, 5]), 2**32 - 100)
         bad.indices[2:4] = damage
-        run = Pass(rue.OGD(), bad="skip", task="classify")
+        run = Driver(rue.OGD(), bad="skip", task="classify")
         out = run.learn(Block(bad, np.array([1, -1, 1])))
         assert np.isnan(out[1])
         assert run.skipped == 1

@@ -12,7 +12,7 @@ import typer
 from rue.cli.interrupts import ignore_at_exit
 from rue.cli.memory import keep_freed
 from rue.cli.standard import flush, open_closed
-from rue.compiled.notices import on_long_compilation
+from rue.compiled import on_long_compilation
 from rue.errors import RueError, SettingsError
 from rue.version import __version__
 

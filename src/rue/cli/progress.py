@@ -9,7 +9,7 @@ from typing import TextIO
 from rue import ledger as accounts
 from rue.cli.folding import cut
 from rue.reports.report import certified
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
 
 __all__ = ["Progress"]
 
@@ -27,36 +27,36 @@ class Progress:
         self.next, self.due = 1, 0.0
         self.before = (0.0, 0.0)
         self.headed = False
-        self.told = 0
+        self.shown = 0
 
-    def update(self, going: Pass, share: float | None) -> None:
+    def update(self, driver: Driver, share: float | None) -> None:
         """After a block; `share` is how much of the data has been read, if that is known."""
-        if self.quiet or going.sums is None:
+        if self.quiet or driver.sums is None:
             return
         if self.live:
             if (now := time.monotonic()) >= self.due:
-                self._print(f"\r\x1b[K{cut(self._now(going, share), self.to)}", end="")
+                self._print(f"\r\x1b[K{cut(self._now(driver, share), self.to)}", end="")
                 after = time.monotonic()
                 self.due = after + max(0.1, 50.0 * (after - now))  # a certificate may take a while
-        elif going.examples >= self.next:
-            while self.next <= going.examples:
+        elif driver.examples >= self.next:
+            while self.next <= driver.examples:
                 self.next *= 2
-            self._row(going)
+            self._row(driver)
 
     def tell(self, sentences: list[str]) -> None:
         """Say what has not been said yet."""
-        for sentence in () if self.quiet else sentences[self.told :]:
+        for sentence in () if self.quiet else sentences[self.shown :]:
             self._print(f"note: {sentence}")
-        self.told = len(sentences)
+        self.shown = len(sentences)
 
-    def done(self, going: Pass) -> None:
+    def done(self, driver: Driver) -> None:
         """The last row."""
-        if self.quiet or going.sums is None:
+        if self.quiet or driver.sums is None:
             return
         if self.live:
             self._print("\r\x1b[K", end="")
         else:
-            self._row(going)
+            self._row(driver)
 
     def _print(self, text: str, end: str = "\n") -> None:
         try:
@@ -64,8 +64,8 @@ class Progress:
         except OSError:  # nobody reads it any more, which is no reason to stop learning
             self.quiet = True
 
-    def _row(self, going: Pass) -> None:
-        sums = going.sums
+    def _row(self, driver: Driver) -> None:
+        sums = driver.sums
         loss, mass = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT])
         if mass == self.before[1]:
             return
@@ -74,25 +74,25 @@ class Progress:
         if not self.headed:
             self._print(_HEAD)
             self.headed = True
-        certificate = certified(going, self.radius)
+        certificate = certified(driver, self.radius)
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
         seconds = time.monotonic() - self.started
         risk = loss / mass if mass else float("nan")
-        self._print(f"{going.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}")
+        self._print(f"{driver.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}")
 
-    def _now(self, going: Pass, share: float | None) -> str:
-        sums = going.sums
+    def _now(self, driver: Driver, share: float | None) -> str:
+        sums = driver.sums
         seconds = time.monotonic() - self.started
         mass = float(sums[accounts.WEIGHT])
         risk = float(sums[accounts.LOSS]) / mass if mass else float("nan")
-        said = [
-            f"{going.examples:,} examples",
-            f"{going.examples / max(seconds, 1e-9):,.0f} a second",
+        parts = [
+            f"{driver.examples:,} examples",
+            f"{driver.examples / max(seconds, 1e-9):,.0f} a second",
             f"risk {risk:.5f}",
         ]
-        certificate = certified(going, self.radius)
+        certificate = certified(driver, self.radius)
         if certificate is not None and certificate.radius is not None:
-            said.append(f"regret ≤ {certificate.regret_at_most:+,.0f} at norm {certificate.radius:.3g}")
+            parts.append(f"regret ≤ {certificate.regret_at_most:+,.0f} at norm {certificate.radius:.3g}")
         if share:
-            said.append(f"{share:.0%}, {seconds * (1 / share - 1):.0f} s left")
-        return "  ".join(said)
+            parts.append(f"{share:.0%}, {seconds * (1 / share - 1):.0f} s left")
+        return "  ".join(parts)

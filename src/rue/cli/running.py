@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rue.cli.progress import Progress
 from rue.errors import DataError, SettingsError
 from rue.models.file import Model, save_model
 from rue.outputs import Output
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
 from rue.streams import Block
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
@@ -105,10 +105,10 @@ def csv_row(fields: Iterable[Any]) -> str:
 
 @dataclasses.dataclass
 class Running:
-    """A pass over data, and everything that goes on beside it."""
+    """A driver on its way through files, once or several times, with progress, predictions and checkpoints."""
 
     data: Data
-    going: Pass
+    driver: Driver
     progress: Progress
     passes: int = 1
     predictions: Predictions | None = None
@@ -119,68 +119,61 @@ class Running:
     number: int = 1
     """Which pass it is in."""
     spot: Position = START
-    reading: float = 0.0
-    """Seconds spent waiting for data."""
-    record: Callable[[Block, Any], None] = lambda block, made: None
+    """From where in the data to go on."""
+    record: Callable[[Block, Any], None] = lambda block, predictions: None
     """Given each block as it was learnt, and its predictions."""
 
     def run(self, stop: threading.Event) -> str:
         """Learn everything; "" if all was learnt, else why not: INTERRUPTED, or a sentence about the data."""
-        self.saved = time.monotonic()
-        self.kept = self.going.examples
+        self.saved_at, self.saved_examples = time.monotonic(), self.driver.examples
         why = ""
         try:
             while self.number <= self.passes and not why and not stop.is_set():
-                why = self._once(stop)
+                why = self._run_pass(stop)
                 if not why and not stop.is_set():
                     self.number, self.spot = self.number + 1, START
         except DataError as error:
             why = str(error)
         if not why and self.number <= self.passes:
             why = INTERRUPTED
-        self.progress.done(self.going)
+        self.progress.done(self.driver)
         return why
 
-    def _once(self, stop: threading.Event) -> str:
-        started = time.perf_counter()
-        for chunk in self.data.reads(stop, self.spot):
-            self.reading += time.perf_counter() - started
-            self.progress.tell(self.data.warnings)
-            why = self._learn(chunk)
-            if why:
-                return why
-            self.progress.update(self.going, self.data.share(self.spot))
+    def _run_pass(self, stop: threading.Event) -> str:
+        """One pass over what is left of the data; why it stops, if it does so before their end."""
+        for part in self.driver.run(self._reads(stop)):
+            self.spot = part.position
+            self.record(part.block, part.predictions)
+            if self.predictions is not None:
+                self.predictions.write(part.predictions)
+            if part.bad is not None:
+                hint = "" if self.driver.stopped is not None else " (--bad skip passes over such lines)"
+                return f"{str(part.chunk.error(part.bad)).rstrip('.')}{hint}."
+            self.progress.update(self.driver, self.data.share(self.spot))
             self._maybe_save()
             if stop.is_set():
                 break
-            started = time.perf_counter()
         return ""
 
-    def _learn(self, chunk: Chunk) -> str:
-        """A chunk; why it stops, if it does."""
-        if len(chunk.block) and chunk.block.y is None:
-            return f"{chunk.name} has no labels."
-        block, out = self.going.take(chunk)
-        bad = self.going.stopped_by
-        self.spot = chunk.end if bad is None else chunk.before_line(bad.line)
-        self.record(block, out)
-        if self.predictions is not None:
-            self.predictions.write(out)
-        if bad is None:
-            return ""
-        hint = "" if self.going.stopped is not None else " (--bad skip passes over such lines)"
-        return f"{str(chunk.error(bad)).rstrip('.')}{hint}."
+    def _reads(self, stop: threading.Event) -> Iterator[Chunk]:
+        """What the driver is to learn; warnings about the data are shown before it is learnt."""
+        for chunk in self.data.reads(stop, self.spot):
+            self.progress.tell(self.data.warnings)
+            if len(chunk.block) and chunk.block.y is None:
+                raise DataError(f"{chunk.name} has no labels.")
+            yield chunk
 
     # Saving.
 
     def _maybe_save(self) -> None:
         if self.checkpoint is None or self.every is None:
             return
-        due = self.every.examples is not None and self.going.examples - self.kept >= self.every.examples
-        due |= self.every.seconds is not None and time.monotonic() - self.saved >= self.every.seconds
+        examples, seconds = self.driver.examples - self.saved_examples, time.monotonic() - self.saved_at
+        due = self.every.examples is not None and examples >= self.every.examples
+        due |= self.every.seconds is not None and seconds >= self.every.seconds
         if due:
             self.save_checkpoint()
-            self.saved, self.kept = time.monotonic(), self.going.examples
+            self.saved_at, self.saved_examples = time.monotonic(), self.driver.examples
 
     def save(self, path: str, finished: bool) -> None:
         """The model as it stands; unless it is finished, with the place to go on from."""
@@ -194,42 +187,45 @@ class Running:
             self.predictions.output.keep = True
 
     def snapshot(self, finished: bool) -> Model:
-        going = self.going
-        if going.learner is None or going.evidence is None or going.labels is None:
+        """The model as it stands, which is complete between two blocks."""
+        driver = self.driver
+        if driver.learner is None or driver.evidence is None or driver.labels is None:
             raise DataError("nothing was learnt, so there is no model to write.")
-        position = None
-        if not finished:
-            position = {
-                "paths": list(self.data.paths),
-                "format": self.data.format_name,
-                "separator": self.data.separator,
-                "pass": self.number,
-                "passes": self.passes,
-                "file": self.spot.file,
-                "offset": self.spot.offset,
-                "line": self.spot.line,
-                "heads": self.data.heads(self.spot),
-                "tail": self.spot.tail(),
-                **({"predictions": None} if self.predictions is None else self.predictions.place()),
-            }
-        baselines = going.baselines
+        baselines = driver.baselines
         counts = {
-            "skipped": going.skipped,
-            "refused": going.refused,
-            "missing": going.missing,
+            "skipped": driver.skipped,
+            "refused": driver.refused,
+            "missing": driver.missing,
             "baselines": baselines.sums.tolist(),
             "values": baselines.values.tolist(),
             "masses": baselines.masses.tolist(),
             "digits": baselines.digits,
         }
         return Model(
-            learner=going.learner,
-            evidence=going.evidence,
-            labels=going.labels,
+            learner=driver.learner,
+            evidence=driver.evidence,
+            labels=driver.labels,
             history=self.history,
             features=self.data.describe(),
             names=dict(self.data.names.of),
             counts=counts,
-            position=position,
-            course=going.course,
+            position=None if finished else self._position(),
+            course=driver.course,
         )
+
+    def _position(self) -> dict[str, Any]:
+        """Where in the data, and in the file of predictions, whoever resumes goes on."""
+        place = self.spot
+        return {
+            "paths": list(self.data.paths),
+            "format": self.data.format_name,
+            "separator": self.data.separator,
+            "pass": self.number,
+            "passes": self.passes,
+            "file": place.file,
+            "offset": place.offset,
+            "line": place.line,
+            "heads": self.data.heads(place),
+            "tail": self.spot.tail(),
+            **({"predictions": None} if self.predictions is None else self.predictions.place()),
+        }

@@ -1,1 +1,69 @@
-"""Everything that knows Numba: parameters, kernels, and loops in vector instructions."""
+"""The compiler room: everything that knows Numba, behind the names below.
+
+A *parameter* is a frozen dataclass whose plain methods kernels may call; a *kernel* is a plain function, compiled for
+the types of its arguments when it is first called:
+
+>>> import numpy as np
+>>> from rue.compiled import kernel, parameter
+>>> @parameter
+... class Discount:
+...     rate: float
+...     def apply(self, total, x):
+...         return self.rate * total + x
+>>> @kernel
+... def discounted(discount, values):
+...     total = 0.0
+...     for k in range(values.size):
+...         total = discount.apply(total, values[k])
+...     return total
+>>> discounted(Discount(0.5), np.array([4.0, 2.0, 1.0]))
+3.0
+
+What each name is for:
+
+- `parameter`, `Vector`: a class of settings, and the annotation of a field with several numbers;
+- `values`: a named tuple of arrays and numbers with methods (a row, a point);
+- `kernel`, `parser`: compile a function; a parser goes through text and is optimised twice. Both make a `Kernel`;
+- `inline`: a function that kernels may call; `noinline`: a method that kernels call instead of inlining it;
+- `lanes`: a loop over arrays in vector instructions, written as arithmetic on one number;
+- `twin`, `Strided`: for callers of `Kernel.resolve`, which hands out a kernel's machine code;
+- `is_parameter`, `require_parameter`, `foreign`: whether kernels can take an object, and whether a class from outside
+  the package takes part;
+- `on_long_compilation`: lets the command line say that a kernel is being compiled.
+
+Two libraries hold the functions that kernels may call: `rue.compiled.arithmetic` (exp, log, choose, …) and
+`rue.compiled.intrinsics` (prefetching, gathering rows, hashing words, …). The other modules are the room's own, and
+nothing outside imports them (an import contract in pyproject.toml).
+"""
+
+from rue.compiled.kernels import Kernel, Strided, inline, kernel, parser
+from rue.compiled.notices import on_long_compilation
+from rue.compiled.parameters import (
+    Vector,
+    foreign,
+    is_parameter,
+    noinline,
+    parameter,
+    require_parameter,
+    twin,
+    values,
+)
+from rue.compiled.tracing import lanes
+
+__all__ = [
+    "Kernel",
+    "Strided",
+    "Vector",
+    "foreign",
+    "inline",
+    "is_parameter",
+    "kernel",
+    "lanes",
+    "noinline",
+    "on_long_compilation",
+    "parameter",
+    "parser",
+    "require_parameter",
+    "twin",
+    "values",
+]

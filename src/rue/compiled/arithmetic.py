@@ -10,11 +10,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from rue.compiled.bridge import inline
-from rue.compiled.intrinsics import LANES
-from rue.compiled.lanes import bits, choose, from_bits, higher, lanes, lower
+from rue.compiled.kernels import inline
+from rue.compiled.llvm import LANES
+from rue.compiled.tracing import bits, choose, from_bits, higher, lanes, lower, root
 
-__all__ = ["exp", "exp_roughly", "log", "log1p", "log_roughly", "logistic"]
+__all__ = [
+    "bits",
+    "choose",
+    "exp",
+    "exp_roughly",
+    "from_bits",
+    "higher",
+    "log",
+    "log1p",
+    "log_roughly",
+    "logistic",
+    "lower",
+    "root",
+]
 
 _PER_OCTAVE = 1.4426950408889634  # 1/ln 2
 _HIGH, _LOW = 0.6931471805582987, 1.6465949582897082e-12  # ln 2 in two parts, the first with zeros at its end

@@ -1,9 +1,9 @@
-"""With which options Numba compiles kernels and what they call: the plain back end, or the fast one.
+"""The two back ends: the options with which Numba compiles kernels and what they call.
 
-The plain one is Numba's documented interface (and `_nrt`, see docs/decisions/0002). The fast one, `fast.py`, takes a
-third of the time to compile by subclassing parts of Numba's compiler that may change in any release; it is used
-only with the versions it was tested on. Both make code that computes the same bits. `RUE_COMPILER=plain` asks for the
-plain one.
+The *plain* back end uses Numba's documented options (and `_nrt`, see docs/decisions/0002) and works with every Numba
+that rue can be installed with. The *fast* one (`rue.compiled.fast`) compiles in a third of the time by subclassing
+parts of Numba's compiler that may change in any release, so it is used only with the versions it was tested on. Their
+code computes the same. `RUE_COMPILER=plain` asks for the plain one.
 """
 
 from __future__ import annotations
@@ -14,29 +14,32 @@ from typing import Any
 
 import numba
 
-__all__ = ["BACK_END", "INLINED", "finish", "jit", "method_options"]
+__all__ = ["BACK_END", "FAST", "INLINED", "finish", "jit", "method_options"]
 
 TESTED_WITH = ("0.68",)
 """The minor versions of Numba whose compiler the fast back end knows."""
 
-_known = ".".join(numba.__version__.split(".")[:2]) in TESTED_WITH
-BACK_END = "fast" if _known and os.environ.get("RUE_COMPILER") != "plain" else "plain"
-FAST = BACK_END == "fast"
+_VERSION = ".".join(numba.__version__.split(".")[:2])
+FAST = _VERSION in TESTED_WITH and os.environ.get("RUE_COMPILER") != "plain"
+"""Whether the fast back end is used."""
+BACK_END = "fast" if FAST else "plain"
+"""Its name, which is part of the names of stored kernels: the two do not load each other's code."""
 
+# NumPy's error model divides by zero without a test and an exception, which is what arithmetic on floats means here.
 _PLAIN: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
 if FAST:
     from rue.compiled import fast as _fast
 
-INLINED: dict[str, Any] = _fast.INLINED if FAST else {**_PLAIN, "forceinline": True}
+INLINED: dict[str, Any] = _fast.OURS[False] if FAST else {**_PLAIN, "forceinline": True}
 """The options for functions that are inlined where a kernel calls them."""
 
 
-def method_options(called: bool, ours: bool) -> dict[str, Any]:
-    """The options for a method that kernels call or, if not `called`, inline; `ours` for rue's own classes."""
+def method_options(noinline: bool, foreign: bool) -> dict[str, Any]:
+    """The options for a method; `foreign` for classes from outside the package."""
     if FAST:
-        return _fast.options(called, ours)
-    return _PLAIN if called else INLINED
+        return (_fast.FOREIGN if foreign else _fast.OURS)[noinline]
+    return _PLAIN if noinline else INLINED
 
 
 def jit(function: Callable[..., Any], parser: bool) -> Any:
@@ -48,6 +51,6 @@ def jit(function: Callable[..., Any], parser: bool) -> Any:
 
 
 def finish(compiled: Any) -> None:
-    """What is left to do after Numba has compiled a kernel, or loaded it."""
+    """What is left to do after Numba has compiled a kernel or loaded it from disk."""
     if FAST:
         _fast.set_environments(compiled)

@@ -1,14 +1,18 @@
-"""How kernels and what they call are compiled: callees to plain LLVM code, which is optimised once, in the kernel.
+"""The fast back end: makes Numba compile rue's kernels in a third of the time.
 
-Numba would optimise every method by itself and make machine code of it, and do so again with all that it calls at every
-level up to the kernel, though nothing but the kernel is ever run. That was half the time of a first call.
+Numba optimises every method by itself and makes machine code of it, and does so again, with all that it calls, at every
+level up to the kernel, though nothing but the kernel is ever run. Here what a kernel calls stays LLVM code, which is
+linked into the kernel and optimised once, there. Besides, our own sources need only half of Numba's passes.
+
+How: two subclasses of Numba's code library (`_Callee`, `_Kernel`) and of its compiler, handed over through the option
+`pipeline_class` of `njit` and `overload`. Nothing of Numba is replaced, so other code in the process is compiled as
+ever (tested: tests/compiled/test_backends.py). But these classes are not part of Numba's documented interface, so
+this module is imported only with the versions it was tested on (`rue.compiled.backend.TESTED_WITH`).
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,31 +21,26 @@ from numba.core import codegen, compiler, typed_passes, untyped_passes
 from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.environment import lookup_environment
 
-__all__ = [
-    "CALLED",
-    "INLINED",
-    "OPTIONS",
-    "KernelCompiler",
-    "ParserCompiler",
-    "options",
-    "set_environments",
-]
+__all__ = ["FOREIGN", "OPTIONS", "OURS", "KernelCompiler", "ParserCompiler", "set_environments"]
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 """What kernels and callees are compiled with."""
+
+
+# Code libraries: what Numba puts a compiled function's LLVM code into.
 
 
 class _NoEnvironments:
     """Stands for the code generator where Numba asks it to write to the variables of machine code."""
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Leave it to `set_environments`: there is no machine code yet."""
+        """Do nothing: there is no machine code yet. `set_environments` does it for the kernel."""
 
 
 class _Callee(codegen.JITCodeLibrary):  # type: ignore[misc]  # Numba carries no types
-    """Code that becomes part of kernels."""
+    """The LLVM code of a function that becomes part of kernels: neither optimised nor made machine code by itself."""
 
-    inlined = False
+    noinline = False
 
     @property
     def codegen(self) -> Any:
@@ -54,23 +53,23 @@ class _Callee(codegen.JITCodeLibrary):  # type: ignore[misc]  # Numba carries no
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == llvm.Linkage.external:
                 function.linkage = "linkonce_odr"  # may be part of several modules, and dropped when inlined
-                function.add_function_attribute("alwaysinline" if self.inlined else "noinline")
+                function.add_function_attribute("noinline" if self.noinline else "alwaysinline")
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:
         return self._final_module
 
     def get_pointer_to_function(self, name: str) -> int:
-        """No address: what is never assembled is never called from outside."""
+        """No address: nothing calls it from outside a kernel."""
         self._ensure_finalized()
         return 0
 
 
 class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]  # as above
-    """Code that is run, with all that it calls."""
+    """The code of a kernel, with all that it calls."""
 
     twice = False
-    """Whether Numba's cheap passes go before the full ones; parsers are a tenth faster for it, learners slower."""
+    """Whether Numba's cheap passes go before the full ones: it makes parsers a tenth faster and learners slower."""
 
     def finalize(self) -> None:
         self._linking_libraries = list(dict.fromkeys(_needed(self)))
@@ -79,7 +78,8 @@ class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]  # as above
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
             if function.linkage == llvm.Linkage.linkonce_odr:
-                function.linkage = "internal"  # called from nowhere else: what it does not use need not be handed over
+                # It is called from nowhere else, so LLVM may drop arguments that it does not use.
+                function.linkage = "internal"
         if self.twice:
             super()._optimize_final_module()
         else:
@@ -88,10 +88,14 @@ class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]  # as above
 
 
 def _needed(library: Any) -> Iterator[Any]:
+    """The libraries that a library calls, and those that these call."""
     for called in library._linking_libraries:
         yield called
         if isinstance(called, _Callee):
             yield from _needed(called)
+
+
+# Compilers.
 
 
 _PASSES = (
@@ -108,7 +112,7 @@ _PASSES = (
     typed_passes.NativeLowering,
     typed_passes.NoPythonBackend,
 )
-"""What is left of Numba's passes without those for closures, `with`, None, literals, and expressions of arrays."""
+"""Numba's passes without those for closures, `with`, None, literals and array expressions, which kernels do not use."""
 
 
 class _Passes(PassManager):  # type: ignore[misc]  # as above
@@ -123,7 +127,7 @@ class _Passes(PassManager):  # type: ignore[misc]  # as above
             work.run_finalizer(state)
 
 
-class _OursCompiler(compiler.CompilerBase):  # type: ignore[misc]  # as above
+class _OurCompiler(compiler.CompilerBase):  # type: ignore[misc]  # as above
     """Numba's compiler with as few passes as our own sources need."""
 
     def define_pipelines(self) -> list[Any]:
@@ -134,39 +138,34 @@ class _OursCompiler(compiler.CompilerBase):  # type: ignore[misc]  # as above
         return [passes]
 
 
-def _callee(base: type, inlined: bool) -> dict[str, Any]:
-    """The options with which methods and functions are compiled that only kernels call.
+def _callee(base: type, noinline: bool) -> dict[str, Any]:
+    """The options with which functions are compiled that only kernels call.
 
-    (Were they inlined by Numba's flag for it, whatever both kinds call would be compiled twice.)
+    They are inlined by an attribute of LLVM's. Numba's own flag `forceinline` makes for another signature, and what
+    both kinds of functions call would be compiled twice.
     """
 
     class Callee(base):  # type: ignore[misc]
         def __init__(self, typing: Any, target: Any, *others: Any) -> None:
             super().__init__(typing, target, *others)
             self.state.library = _Callee(target.codegen(), "callee")
-            self.state.library.inlined = inlined
+            self.state.library.noinline = noinline
 
     return {**OPTIONS, "pipeline_class": Callee}
 
 
-CALLED, INLINED = _callee(_OursCompiler, False), _callee(_OursCompiler, True)
-_THEIR_CALLED, _THEIR_INLINED = _callee(compiler.Compiler, False), _callee(compiler.Compiler, True)
+OURS = {noinline: _callee(_OurCompiler, noinline) for noinline in (False, True)}
+"""The options for methods of our own classes, by whether they are `@noinline`."""
+FOREIGN = {noinline: _callee(compiler.Compiler, noinline) for noinline in (False, True)}
+"""The same for users' classes, which may use all that Numba knows."""
 
 
-def options(called: bool, ours: bool) -> dict[str, Any]:
-    """The options for a method, of a class of ours or of the user's, which may use all that Numba knows."""
-    if ours:
-        return CALLED if called else INLINED
-    return _THEIR_CALLED if called else _THEIR_INLINED
-
-
-class KernelCompiler(_OursCompiler):
-    """Numba's compiler, for kernels."""
+class KernelCompiler(_OurCompiler):
+    """Compiles kernels."""
 
     twice = False
 
     def __init__(self, typing: Any, target: Any, *others: Any) -> None:
-        _without_linear_algebra()
         super().__init__(typing, target, *others)
         self.state.library = _Kernel(target.codegen(), "kernel")
         self.state.library.twice = self.twice
@@ -174,28 +173,20 @@ class KernelCompiler(_OursCompiler):
 
 
 class ParserCompiler(KernelCompiler):
-    """The same, for kernels that are optimised twice."""
+    """Compiles kernels that go through text, which are optimised twice."""
 
     twice = True
 
 
 def set_environments(compiled: Any) -> None:
-    """Give a kernel what Numba gives each callee that is machine code: the Python objects it refers to."""
+    """Write the addresses of the Python objects that a kernel refers to into its variables.
+
+    Numba does this for each function that becomes machine code; ours become part of a kernel. Without it a method that
+    prints would hang.
+    """
     engine = compiled.codegen._engine
     for variable in compiled.library._final_module.global_variables:
         environment = lookup_environment(variable.name)
         address = engine.get_global_value_address(variable.name) if environment is not None else 0
         if address:
             ctypes.c_void_p.from_address(address).value = id(environment)
-
-
-def _without_linear_algebra() -> None:
-    """Import what Numba compiles arrays with, but for SciPy's linear algebra.
-
-    It would import that to see whether it is there, a quarter of a second; it looks again should anybody want it.
-    """
-    if "numba.np.arraymath" not in sys.modules:
-        linalg: Any = importlib.import_module("numba.np.linalg")
-        search, linalg.ensure_blas = linalg.ensure_blas, lambda: None
-        importlib.import_module("numba.np.arraymath")
-        linalg.ensure_blas = search

@@ -4,6 +4,7 @@ from rue.domains.base import Domain
 from rue.domains.intersection import Intersection
 from rue.domains.sets import Ball, Box, Halfspace, Hyperplane, Interval, Orthant, Reals
 from rue.domains.simplex import L1Ball, Simplex
+from rue.registry import import_modules
 
 __all__ = [
     "Ball",
@@ -18,3 +19,5 @@ __all__ = [
     "Reals",
     "Simplex",
 ]
+
+import_modules(__name__, __path__)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rue.compiled.bridge import foreign, kernel, require_parameter
+from rue.compiled import foreign, kernel, noinline, require_parameter
 from rue.declared import Declared
 from rue.errors import DataError, SettingsError
 from rue.norms import norm
@@ -105,6 +105,7 @@ class Domain(Declared):
         """The lower and the upper ends of each coordinate, if the set is a box, bounded or not."""
         return None
 
+    @noinline
     def lowest(self, theta: Any, w: Any) -> bool:
         """Write argmin over the set of ⟨θ, u⟩ into w, in compiled code; False when every point is one."""
         raise NotImplementedError
@@ -119,6 +120,7 @@ class Domain(Declared):
         """The number of coordinates, when the set fixes it."""
         return None
 
+    @noinline
     def onto(self, w: Any, scratch: Any) -> Any:
         raise NotImplementedError
 

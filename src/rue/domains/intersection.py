@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, parameter
+from rue.compiled import kernel, noinline, parameter
 from rue.domains.base import Domain
 from rue.errors import SettingsError
-from rue.registry import make
+from rue.registry import make, register
 
 __all__ = ["Intersection"]
 
@@ -29,9 +29,11 @@ def _approach(domain: Any, w: Any, scratch: Any) -> Any:
 class _End:
     """The empty list of sets."""
 
+    @noinline
     def sweep(self, w: Any, scratch: Any, i: int) -> Any:
         return 0.0
 
+    @noinline
     def farthest(self, w: Any, scratch: Any) -> Any:
         return 0.0
 
@@ -43,6 +45,7 @@ class _List:
     head: Any
     tail: Any
 
+    @noinline
     def sweep(self, w: Any, scratch: Any, i: int) -> Any:
         """One sweep: set i's correction lies in row i; returns the squared change of the corrections."""
         correction, before = scratch[i], scratch[scratch.shape[0] - 1]
@@ -57,6 +60,7 @@ class _List:
             change += (before[j] - w[j]) * (before[j] - w[j])
         return change + self.tail.sweep(w, scratch, i + 1)
 
+    @noinline
     def farthest(self, w: Any, scratch: Any) -> Any:
         """The largest distance from w to any of the sets."""
         copy = scratch[scratch.shape[0] - 1]
@@ -69,6 +73,7 @@ class _List:
         return max(math.sqrt(square), self.tail.farthest(w, scratch))
 
 
+@register("part", "intersection")
 @parameter
 class Intersection(Domain):
     """The points that lie in every one of several sets; `Intersection(Ball(1), Orthant())`.
@@ -121,6 +126,10 @@ class Intersection(Domain):
     def parts(self) -> Sequence[Domain]:
         return self.members
 
+    def built_from(self) -> Sequence[Domain]:
+        """The arguments that build it again, in their order; other parameters are built from their fields by name."""
+        return self.members
+
     @property
     def scratch_rows(self) -> int:  # type: ignore[override]
         return len(self.members) + 1
@@ -146,6 +155,7 @@ class Intersection(Domain):
             off = self.approach(w, scratch)
         return residual
 
+    @noinline
     def approach(self, w: Any, scratch: Any) -> Any:
         """Dykstra's algorithm once; the sets' corrections, which add up to the whole move, are left in `scratch`."""
         size = 0.0

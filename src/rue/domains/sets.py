@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import Vector, parameter
+from rue.compiled import Vector, parameter
 from rue.domains.base import Domain
 from rue.errors import SettingsError
 from rue.norms import norm

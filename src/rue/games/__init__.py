@@ -11,6 +11,7 @@ from rue.games.adversaries import (
 from rue.games.game import Game
 from rue.games.opponents import ConvexRound, ExampleRound, Forced, LinearRound, Move, Opponent, Round, Setting
 from rue.games.rounds import play
+from rue.registry import import_modules
 
 __all__ = [
     "ConvexRound",
@@ -30,3 +31,5 @@ __all__ = [
     "Stochastic",
     "play",
 ]
+
+import_modules(__name__, __path__)

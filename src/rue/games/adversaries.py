@@ -12,7 +12,6 @@ import numpy as np
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.games.opponents import ExampleRound, Forced, LinearRound, Move, Opponent, Reveal, Setting
-from rue.learners.leader import Leader
 from rue.losses import Square
 from rue.registry import register
 from rue.regret.hindsight.interior import has_barrier
@@ -217,7 +216,7 @@ class FlipFlop(Opponent):
         return np.zeros(1)
 
     def forced(self, game: Game) -> Forced | None:
-        if not isinstance(game.learner.algorithm, Leader):
+        if game.learner.algorithm.family != "leader":
             return None
         low, high = _ends(game.domain)
         evens, odds = game.T // 2, (game.T - 1) // 2
@@ -273,8 +272,8 @@ class NumberGuessing(Opponent):
         return lambda move: ExampleRound(one, float(drawn[(move.t - 1) % drawn.size]))
 
     def forced(self, game: Game) -> Forced | None:
-        algorithm = game.learner.algorithm
-        leads = isinstance(algorithm, Leader) or getattr(algorithm, "step", None) == Strong(2.0)
+        algorithm: Any = game.learner.algorithm
+        leads = algorithm.family == "leader" or (algorithm.family == "descent" and algorithm.step == Strong(2.0))
         if not leads or not (game.domain.contains([0.0]) and game.domain.contains([1.0])):
             return None
         value = 1.0 + math.log(game.T)

@@ -14,7 +14,8 @@ from rue.errors import DataError
 from rue.games.opponents import ExampleRound, Forced, LinearRound, Opponent, Round
 from rue.learners import Learner
 from rue.losses import Loss
-from rue.regret import Bound, best_in_hindsight, bounds, trace
+from rue.regret import Bound, best_in_hindsight, bounds
+from rue.runs.replay import trace
 
 __all__ = ["Game"]
 

@@ -16,14 +16,11 @@ from rue.errors import DataError, SettingsError
 from rue.games.game import Game
 from rue.games.opponents import ExampleRound, LinearRound, Move, Opponent, Setting
 from rue.learners import Learner
-from rue.learners.leader import Leader
 from rue.losses import Linear, Loss
 from rue.registry import make
 
 __all__ = ["enter", "play"]
 
-_LOSS_IS_THEIRS = ("Perceptron", "SVM")
-"""Algorithms that are what they are because of their loss."""
 _LOOKED_AT = 50
 """In so many rounds the subgradient inequality is checked, at w_1 and at the point played before."""
 
@@ -79,15 +76,18 @@ def enter(learner: Learner, opponent: Opponent) -> Learner:
         raise SettingsError(f"{opponent!r}: loss must be a rue.Loss, a spec, 'own' or None, not {wanted!r}.")
     changes: dict[str, Any] = {}
     if loss != own:
-        theirs = algorithm.name in _LOSS_IS_THEIRS
-        if theirs or getattr(algorithm, "lambda_", 0.0) > 0.0:
-            what = f"{algorithm.name} is made of its own loss" if theirs else "the regulariser belongs to the loss"
+        if algorithm.own_loss or algorithm.regulariser > 0.0:
+            what = (
+                f"{algorithm.name} is made of its own loss"
+                if algorithm.own_loss
+                else "the regulariser belongs to the loss"
+            )
             raise SettingsError(
                 f"{against}: {what}, and this opponent brings {loss!r}: take OGD, AdaptiveOGD, AdaGrad or "
                 "FollowTheLeader without one."
             )
         changes["loss"] = loss
-    if wanted is None and getattr(algorithm, "scaled", False):
+    if wanted is None and algorithm.rescales:
         raise SettingsError(
             f"{against}: with scale='largest' the learner looks at x before it plays, and here a round is known only "
             "afterwards: take scale='raw'."
@@ -95,13 +95,11 @@ def enter(learner: Learner, opponent: Opponent) -> Learner:
     step, G = getattr(algorithm, "step", None), opponent.lipschitz_on(domain)
     if G is not None and step is not None and step.rule in ("theory", "horizon") and not (step.G or step.X):
         changes["step"] = dataclasses.replace(step, G=G)
-    if isinstance(algorithm, Leader):
-        changes["intercept"] = False
     if changes:
         if not dataclasses.is_dataclass(algorithm):
             raise SettingsError(f"{against}: the algorithm must be a rue.parameter, to be given the game's loss.")
         algorithm = dataclasses.replace(algorithm, **changes)
-    return Learner(algorithm, intercept=False, d=d)
+    return Learner(algorithm.without_intercept(), intercept=False, d=d)
 
 
 class _Score:
@@ -115,7 +113,7 @@ class _Score:
         self.losses, self.products = np.empty(T), np.empty(T)
         self.predictions, self.labels = np.empty(T), np.empty(T)
         self.rounds: list[Any] = []
-        self.leads = isinstance(learner.algorithm, Leader)
+        self.leads = learner.algorithm.family == "leader"
 
     def enter(self, t: int, w: Any, part: Any) -> None:
         """Score the round against the point, and let the learner learn it."""

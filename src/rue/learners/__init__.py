@@ -7,6 +7,7 @@ from rue.learners.leader import FollowTheLeader
 from rue.learners.learner import Learner
 from rue.learners.mixture.mixture import Mixture
 from rue.learners.softmax.classifier import ClassLearner, SoftmaxMixture
+from rue.registry import import_modules
 
 __all__ = [
     "OGD",
@@ -24,3 +25,5 @@ __all__ = [
     "SoftmaxMixture",
     "Uniform",
 ]
+
+import_modules(__name__, __path__)

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import parameter, require_parameter, values
-from rue.compiled.intrinsics import aligned_zeros
+from rue.compiled import parameter, require_parameter, values
 from rue.domains import Domain
 from rue.errors import SettingsError
-from rue.learners.average import Average, BySteps, NoAverage
+from rue.layout import Array, Layout, Number, Numbers
+from rue.learners.algorithm import Algorithm
+from rue.learners.average import Average
 from rue.learners.gradient import HUGE, require_loss
 from rue.learners.learner import Learner
-from rue.learners.points import MEMORY, TOTAL, T, padded
+from rue.learners.points import MEMORY, TOTAL, T
 from rue.ledger import overflows
-from rue.losses import Regularised
 from rue.losses.convexity import require_set
+from rue.losses.wrappers import unregularised
+from rue.memory import aligned_zeros
 from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
 from rue.streams import numbering
 
 __all__ = ["AdaGrad", "Diagonal"]
 
-W, SUM, LARGEST, REST = range(4)
+COLUMNS = Numbers(
+    Number("weight", "The weight of the feature divided by its scale.", merge="averaged"),
+    Number("sum", "Σg_j² of the gradients in this coordinate.", least=0.0),
+    Number("largest", "The largest |x_j| so far.", merge="maximum", least=0.0),
+    Number("rest", "What Σα·u_j lacks of the average's sum of raw weights u_j."),
+)
+W, SUM, LARGEST, REST = COLUMNS.indices("weight", "sum", "largest", "rest")
 FARTHEST = 1e300
 """The most that the weight of a feature in its own units may be, which overflows where the feature is tiny."""
 _0 = np.uint64(0)
+
+
+TABLE = Layout(
+    Array("table", "Four numbers for each coordinate.", ("coordinate", COLUMNS)),
+    Array("memory", "The numbers.", (MEMORY,)),
+)
 
 
 @values
@@ -42,6 +57,10 @@ class Table(NamedTuple):
     memory: Any
     scaled: Any
     averaging: Any
+
+    @property
+    def layout(self) -> Layout:
+        return TABLE
 
     def size(self) -> Any:
         return self.table.shape[0]
@@ -93,7 +112,24 @@ class Table(NamedTuple):
         return self.current(domain) + self.table[:, REST] / self.memory[TOTAL]
 
     def grown(self, domain: Any, size: int) -> Table:
-        return Table(padded(self.table, size), self.memory, self.scaled, self.averaging)
+        return self._replace(**self.layout.grown(self, "coordinate", size))
+
+    def merged(self, algorithm: Any, parts: Sequence[Table]) -> Table:
+        """The mean of the parts' raw weights; Σg_j² is added since the base, and the scale is the largest of theirs."""
+        points, largest = (self, *parts), np.max([part.table[:, LARGEST] for part in (self, *parts)], axis=0)
+        states = [{"table": part.table.copy(), "memory": part.memory} for part in points]
+        with np.errstate(over="ignore"):
+            for part, state in zip(points, states, strict=True):
+                table, own = state["table"], part.table[:, LARGEST]
+                table[:, REST] += part.memory[TOTAL] * part.current(None)
+                if self.scaled:  # W is in units of 1/scale
+                    table[:, W] *= np.minimum(FARTHEST, np.divide(largest, own, out=np.ones(own.size), where=own > 0.0))
+                    table[:, W] = np.clip(table[:, W], -FARTHEST, FARTHEST)
+        merged = self._replace(**self.layout.merged(states[0], states[1:]))
+        if not self.scaled:
+            merged.table[:, W] = algorithm.domain.project(merged.table[:, W])
+        merged.table[:, REST] -= merged.memory[TOTAL] * merged.current(None)
+        return merged
 
 
 @parameter
@@ -167,8 +203,9 @@ class _Free:
         return math.inf
 
 
+@register("algorithm", "diagonal")
 @parameter
-class Diagonal:
+class Diagonal(Algorithm):
     """The algorithm behind `AdaGrad`: refuses nonsense, makes the rule and the table."""
 
     name: Any
@@ -179,15 +216,17 @@ class Diagonal:
     beta: float
     scaled: bool
 
+    family = "diagonal"
+
     def __post_init__(self) -> None:
-        if isinstance(self.loss, Regularised):
+        if unregularised(self.loss)[1]:
             raise SettingsError("AdaGrad: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
         require_loss(self.loss, "AdaGrad")
         if not isinstance(self.domain, Domain) or not isinstance(self.average, Average):
             raise SettingsError("AdaGrad: domain must be a rue.Domain and average a rue.Average, or specs.")
         require_parameter(self.average)
         require_set(self.domain)
-        if isinstance(self.average, BySteps):
+        if self.average.by_steps:
             raise SettingsError(
                 "AdaGrad: average='steps' weighs rounds by their step, but here each coordinate has one."
             )
@@ -204,7 +243,14 @@ class Diagonal:
 
     @property
     def averaging(self) -> bool:
-        return not isinstance(self.average, NoAverage)
+        return bool(self.average.keeps)
+
+    @property
+    def rescales(self) -> bool:
+        return self.scaled
+
+    def coordinate_squares(self, point: Any) -> Any:
+        return point.table[:, SUM].copy()
 
     def describe(self) -> str:
         rate = f", rate={self.rate}" if self.rate else ""
@@ -219,7 +265,6 @@ class Diagonal:
 
     @property
     def wide(self) -> int | None:
-        """From how many features on only those that occur get a place; None where every coordinate needs one."""
         return numbering.WIDE if self.domain.grows and self.domain.keeps_zeros else None
 
     @property
@@ -236,7 +281,7 @@ class Diagonal:
         w = (first or self.domain.start)(room)
         if w.any():  # a wide table of zeros takes no memory before it is written to
             table[:, W] = w
-        return rule, Table(table, np.zeros(MEMORY), self.scaled, self.averaging)
+        return rule, Table(table, np.zeros(len(MEMORY)), self.scaled, self.averaging)
 
 
 def _number(name: str, value: Any) -> float:

@@ -6,7 +6,9 @@ weights multiply α_t.
 
 from __future__ import annotations
 
-from rue.compiled.bridge import parameter
+from typing import ClassVar
+
+from rue.compiled import parameter
 from rue.registry import register
 
 __all__ = ["Average", "BySteps", "ByTime", "NoAverage", "Uniform"]
@@ -14,6 +16,11 @@ __all__ = ["Average", "BySteps", "ByTime", "NoAverage", "Uniform"]
 
 class Average:
     """What an average offers; your own needs `alpha`."""
+
+    keeps: ClassVar[bool] = True
+    """Whether there is an average at all."""
+    by_steps: ClassVar[bool] = False
+    """Whether rounds count by their steps, so that there must be one step for all coordinates."""
 
     def alpha(self, t: float, eta: float) -> float:
         """α_t, from the round's number and its step."""
@@ -24,6 +31,8 @@ class Average:
 @parameter
 class NoAverage(Average):
     """No average is kept."""
+
+    keeps = False
 
     def alpha(self, t: float, eta: float) -> float:
         return 0.0
@@ -51,6 +60,8 @@ class ByTime(Average):
 @parameter
 class BySteps(Average):
     """α_t = η_t: the average for decreasing steps, whose rounds count α_t·f (B11)."""
+
+    by_steps = True
 
     def alpha(self, t: float, eta: float) -> float:
         return eta

@@ -11,21 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import foreign, inline, parameter, require_parameter
+from rue.compiled import foreign, inline, parameter, require_parameter
 from rue.domains import Ball, Domain, Reals
 from rue.errors import SettingsError
-from rue.learners.average import Average, NoAverage
+from rue.learners.algorithm import Algorithm
+from rue.learners.average import Average
 from rue.learners.learner import Learner
 from rue.learners.points import GRADIENTS, LARGEST, MASS, MEMORY, PENALTY, SCALE, Coordinate, Dense, Scaled, T
 from rue.ledger import overflows
 from rue.losses import Hinge, Indicator, Loss, PerceptronLoss, Regularised
 from rue.losses.convexity import once, require_convex, require_set
+from rue.losses.wrappers import unregularised
 from rue.norms import LEAST_SQUARE
 from rue.registry import make, register
 from rue.steps import Adaptive, Fixed, Seen, Step, Strong, require_step
 from rue.streams import numbering
 
-__all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "require_loss"]
+__all__ = ["OGD", "SVM", "AdaptiveOGD", "Gradient", "Perceptron", "point_on", "require_loss"]
 
 HUGE = 1e100
 """Beyond this a prediction, a slope or a weight makes us look whether the loss itself is still finite."""
@@ -89,8 +91,9 @@ class GradientRule:
         return p, True
 
 
+@register("algorithm", "gradient")
 @parameter
-class Gradient:
+class Gradient(Algorithm):
     """The algorithm behind `OGD`, `Perceptron`, `SVM` and `AdaptiveOGD`: refuses nonsense, makes the rule and w_1."""
 
     name: Any
@@ -100,6 +103,8 @@ class Gradient:
     average: Any
     lambda_: float = 0.0
     by_time: bool = False
+
+    family = "descent"
 
     def __post_init__(self) -> None:
         require_loss(self.loss, self.name)
@@ -126,22 +131,33 @@ class Gradient:
 
     @property
     def averaging(self) -> bool:
-        return not isinstance(self.average, NoAverage)
+        return bool(self.average.keeps)
+
+    @property
+    def regulariser(self) -> float:
+        return self.lambda_
+
+    @property
+    def own_loss(self) -> bool:
+        return self.name in ("Perceptron", "SVM")
+
+    def step_in(self, size: int) -> Step:
+        return self.step.resolve(self.loss, self.domain, self.lambda_, size)[0]  # type: ignore[no-any-return]
+
+    def round_weights(self, weights: Any, t: Any) -> Any:
+        return weights * t if self.by_time else weights
 
     def describe(self) -> str:
-        """The settings as one would type them."""
         loss = Regularised(self.loss, self.lambda_) if self.lambda_ else self.loss
         average = f", average={self.average!r}" if self.averaging else ""
         return f"loss={loss!r}, domain={self.domain!r}, step={self.step!r}{average}"
 
     def explain(self, size: int) -> str:
-        """What the step is and why, in words."""
         words: str = self.step.resolve(self.loss, self.domain, self.lambda_, size)[1]
         return words
 
     @property
     def wide(self) -> int | None:
-        """From how many features on only those that occur get a place; None where every coordinate needs one."""
         return numbering.WIDE if self.domain.grows and self.domain.keeps_zeros else None
 
     @property
@@ -150,35 +166,40 @@ class Gradient:
         return 8 * (1 + int(self.averaging) + int(scratch))
 
     def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[GradientRule, Any]:
-        """The compiled rule, and w_1 in `size` coordinates, made by `first(size)` or else by the domain.
-
-        With `room` its arrays have places for so many of them only.
-        """
         self.domain.require(size)
-        step, _ = self.step.resolve(self.loss, self.domain, self.lambda_, size)
-        rule = GradientRule(self.loss, self.domain, step, self.average, self.lambda_, self.by_time)
-        memory = np.zeros(MEMORY)
-        memory[SCALE] = 1.0
+        rule = GradientRule(self.loss, self.domain, self.step_in(size), self.average, self.lambda_, self.by_time)
         size = size if room is None else room
-        room = max(size, 1) if self.domain.grows else size  # an empty array means that no average is kept
-        r = np.zeros(room if self.averaging else 0)
-        ball, shrinks = self.domain.as_ball(size), self.lambda_ > 0.0
-        centre = np.empty(0) if ball is None or self.domain.grows else ball[0]
-        radius = math.inf if ball is None else ball[1]
-        extreme = ball is not None and not RADII[0] <= radius <= RADII[1]  # ‖w‖² would not be a number
-        if (ball is not None or self.domain.whole_space) and not (shrinks and centre.any()) and not extreme:
-            return rule, Scaled(np.zeros(room), r, np.array(centre), memory, radius)
-        w = (first or self.domain.start)(room)
-        if self.domain.kind == "coordinate" and not shrinks:
-            return rule, Coordinate(w, r, memory)
-        return rule, Dense(w, r, memory, np.zeros((self.domain.scratch_rows, size)))
+        return rule, point_on(self.domain, size, first, averaging=self.averaging, shrinks=self.lambda_ > 0.0)
+
+
+def point_on(domain: Domain, size: int, first: Any = None, *, averaging: bool = False, shrinks: bool = False) -> Any:
+    """w_1 in `size` coordinates, kept so that `move`, along a row and back onto the domain, costs as little as it can.
+
+    `averaging` if the points played are to be averaged, `shrinks` if the point is multiplied in the rounds.
+    """
+    memory = np.zeros(len(MEMORY))
+    memory[SCALE] = 1.0
+    room = max(size, 1) if domain.grows else size  # an empty array means that no average is kept
+    r = np.zeros(room if averaging else 0)
+    ball = domain.as_ball(size)
+    centre = np.empty(0) if ball is None or domain.grows else ball[0]
+    radius = math.inf if ball is None else ball[1]
+    extreme = ball is not None and not RADII[0] <= radius <= RADII[1]  # ‖w‖² would not be a number
+    if (ball is not None or domain.whole_space) and not (shrinks and centre.any()) and not extreme:
+        return Scaled(np.zeros(room), r, np.array(centre), memory, radius)
+    w = (first or domain.start)(room)
+    if domain.kind == "coordinate" and not shrinks:
+        return Coordinate(w, r, memory)
+    return Dense(w, r, memory, np.zeros((domain.scratch_rows, size)))
 
 
 def require_loss(loss: Any, name: str) -> None:
     """Refuse what cannot be learnt with."""
-    if isinstance(loss, Indicator):
-        raise SettingsError(f"{name}: the indicator of a set is a constraint: give the set as domain={loss.domain!r}.")
     if not isinstance(loss, Loss):
+        if isinstance(loss, Indicator):
+            raise SettingsError(
+                f"{name}: the indicator of a set is a constraint: give the set as domain={loss.domain!r}."
+            )
         raise SettingsError(f"{name}: loss must be a rue.Loss or a spec, not {loss!r}.")
     require_parameter(loss)
     if not loss.convex:
@@ -187,13 +208,6 @@ def require_loss(loss: Any, name: str) -> None:
         )
     if foreign(loss):
         once(require_convex, loss)
-
-
-def _taken_apart(loss: Any) -> tuple[Any, float]:
-    loss = make("loss", loss)
-    if isinstance(loss, Regularised):
-        return make("loss", loss.loss), loss.lambda_
-    return loss, 0.0
 
 
 @register("learner", "ogd")
@@ -215,7 +229,7 @@ def OGD(
     >>> learner.run([[1.0, 2.0], [3.0, -1.0]], [1, -1]).round(4)
     array([0.    , 8.165])
     """
-    plain, lambda_ = _taken_apart(loss)
+    plain, lambda_ = unregularised(loss)
     algorithm = Gradient(
         "OGD", plain, make("domain", domain), make("step", step), make("average", average or "none"), lambda_
     )
@@ -273,7 +287,7 @@ def AdaptiveOGD(
     d: int | None = None,
 ) -> Learner:
     """OGD with the adaptive norm step (A8), which needs the domain's diameter and no bound on the gradients."""
-    plain, lambda_ = _taken_apart(loss)
+    plain, lambda_ = unregularised(loss)
     algorithm = Gradient(
         "AdaptiveOGD", plain, make("domain", domain), Adaptive(factor), make("average", average or "none"), lambda_
     )

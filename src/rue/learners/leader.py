@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import parameter, values
+from rue.compiled import parameter, values
 from rue.domains import Domain
 from rue.errors import DataError, SettingsError
+from rue.layout import Array, Layout, Number, Numbers
+from rue.learners.algorithm import Algorithm
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
 from rue.learners.points import MEMORY, T
@@ -20,8 +24,23 @@ from rue.registry import make, register
 
 __all__ = ["FollowTheLeader", "Leader"]
 
-XX, XY = 1, 2
+SUMS = Numbers(
+    Number("rounds", "How many examples were learnt, T.", least=0.0),
+    Number("xx", "Σ weight·x², for square loss.", least=0.0),
+    Number("xy", "Σ weight·x·y, for square loss."),
+    *list(MEMORY)[3:],
+)
+"""As long as every learner's `MEMORY`, because all learners are asked for their penalty and the like."""
+XX, XY = SUMS.indices("xx", "xy")
 _0 = np.uint64(0)
+
+
+FOLLOWED = Layout(
+    Array("w", "The leader.", ("coordinate",)),
+    Array("theta", "θ = Σ g_t x_t, for linear losses.", ("coordinate",), merge="added", optional=True),
+    Array("memory", "The numbers.", (SUMS,)),
+    Array("scratch", "Working memory of the projection.", ("row", "coordinate"), saved=False),
+)
 
 
 @values
@@ -32,6 +51,10 @@ class Followed(NamedTuple):
     theta: Any
     memory: Any
     scratch: Any
+
+    @property
+    def layout(self) -> Layout:
+        return FOLLOWED
 
     def size(self) -> Any:
         return self.w.size
@@ -50,6 +73,14 @@ class Followed(NamedTuple):
 
     def grown(self, domain: Any, size: int) -> Followed:
         raise DataError("FollowTheLeader: the number of features is fixed by the first example, or by d=.")
+
+    def merged(self, algorithm: Any, parts: Sequence[Followed]) -> Followed:
+        """The leader of all the examples: the sums that decide it are added since the base, so it is exact."""
+        merged = self._replace(
+            w=self.w.copy(), **{k: v for k, v in self.layout.merged(self, parts).items() if k != "w"}
+        )
+        algorithm.lead(merged)
+        return merged
 
 
 @parameter
@@ -104,14 +135,17 @@ class SquareLeaderRule:
         return p, True
 
 
+@register("algorithm", "leader")
 @parameter
-class Leader:
+class Leader(Algorithm):
     """The algorithm behind `FollowTheLeader`: knows where the leader has a closed form and refuses elsewhere."""
 
     name: Any
     loss: Any
     domain: Any
     intercept: bool
+
+    family = "leader"
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -130,16 +164,11 @@ class Leader:
                 "linear loss have. OGD learns with any convex loss."
             )
 
-    averaging = False
-
-    def describe(self) -> str:
-        return f"loss={self.loss!r}, domain={self.domain!r}"
+    def without_intercept(self) -> Leader:
+        return dataclasses.replace(self, intercept=False)
 
     def explain(self, size: int) -> str:
         return "no step: it plays the best point for the rounds so far (A7)"
-
-    wide = None
-    """The leader may move in every coordinate at once, so that each needs a place."""
 
     @property
     def bytes_per_coordinate(self) -> int:
@@ -156,8 +185,16 @@ class Leader:
             )
         scratch = np.zeros((self.domain.scratch_rows, size))
         w = (first or self.domain.start)(size)
-        point = Followed(w, np.zeros(size if linear else 0), np.zeros(MEMORY), scratch)
+        point = Followed(w, np.zeros(size if linear else 0), np.zeros(len(SUMS)), scratch)
         return (LinearLeaderRule if linear else SquareLeaderRule)(self.loss, self.domain), point
+
+    def lead(self, point: Followed) -> None:
+        """Move a point to the leader of the rounds whose sums it has."""
+        if self.loss.linear:
+            self.domain.lowest(point.theta, point.w)
+        elif point.memory[XX] > 0.0:
+            point.w[0] = point.memory[XY] / point.memory[XX]
+            self.domain.onto(point.w, point.scratch)
 
 
 @register("learner", "leader")

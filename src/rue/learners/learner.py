@@ -6,46 +6,27 @@ import copy
 import math
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from rue.compiled.bridge import Strided, twin
+from rue.compiled import Strided, twin
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
-from rue.learners.one_example import Names, complaint, dense_row, number, one_row, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, of_coordinates, owned, state_of
+from rue.learners.algorithm import Algorithm
+from rue.learners.one_example import Names, complaint, dense_row, is_number, number, one_row, sparse_row
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, declarations_of, owned, state_of
 from rue.learners.turns import Turn, busy, wait_until_idle
 from rue.ledger import Ledger, Silent
 from rue.memory import gibibytes, memory_limit
 from rue.streams import Block, blocks
 from rue.streams.numbering import Numbering, in_use, spread
 
-__all__ = ["Algorithm", "Learner"]
+__all__ = ["Learner"]
 
 _FLOAT64 = np.dtype(np.float64)
 _REFUSED = loop.REFUSED
-
-
-class Algorithm(Protocol):
-    """What makes one learner differ from another: a frozen description that can start in any number of coordinates."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def loss(self) -> Any: ...
-    @property
-    def domain(self) -> Any: ...
-    @property
-    def averaging(self) -> bool: ...
-    @property
-    def wide(self) -> int | None: ...
-    @property
-    def bytes_per_coordinate(self) -> int: ...
-    def describe(self) -> str: ...
-    def explain(self, size: int) -> str: ...
-    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[Any, Any]: ...
 
 
 class Learner:
@@ -233,6 +214,8 @@ class Learner:
             else:
                 status = self._update_any(x, y, weight)
         except TypeError as error:
+            if is_number(y) and is_number(weight):  # then it is a mistake in the algorithm or the loss
+                raise
             raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
         finally:
             self._busy = False
@@ -569,10 +552,10 @@ class Learner:
         """The arrays of the point: the rows that are not all 0, and which coordinates they belong to."""
         if self._point is None:
             return []
-        coordinates = self.coordinates_of_places()
+        coordinates, declared = self.coordinates_of_places(), declarations_of(self._point)
         parts: list[Any] = []
         for name, array in state_of(self._point, self.places).items():
-            if of_coordinates(name):
+            if declared[name].of_coordinates:
                 rows, array = in_use(array, coordinates)
                 parts.append(rows.tobytes())
             parts.append((array.shape[1:], array.tobytes()))

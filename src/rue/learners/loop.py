@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, values
+from rue.compiled import kernel, values
 from rue.ledger import Silent
 from rue.rows import DenseRow, SparseRow
 

@@ -15,7 +15,18 @@ from rue.streams import Block, as_array, floats, one_sparse_row
 from rue.streams.block import csr_view
 from rue.streams.text.hashing import hash_texts
 
-__all__ = ["HASHED_NAMES", "OWN_NAMES", "Names", "complaint", "dense_row", "merged", "number", "one_row", "sparse_row"]
+__all__ = [
+    "HASHED_NAMES",
+    "OWN_NAMES",
+    "Names",
+    "complaint",
+    "dense_row",
+    "is_number",
+    "merged",
+    "number",
+    "one_row",
+    "sparse_row",
+]
 
 OWN_NAMES = 2**20
 """How many names get a coordinate of their own, in the order they are first learnt."""
@@ -126,7 +137,7 @@ class Names:
 
     def known(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
         """Indices and values without learning names: unknown ones have weight 0, so they are left out."""
-        if not all(map(_is_number, x.values())):
+        if not all(map(is_number, x.values())):
             raise DataError(_not_a_number(x))
         names = [name for name in x if self.has_index(name)]
         return merged(self.indices_of(names), np.array([float(x[name]) for name in names]))
@@ -214,11 +225,12 @@ def _written(name: Hashable) -> bytes:
 
 
 def _not_a_number(x: Mapping[Any, Any]) -> str:
-    name, value = next(((name, value) for name, value in x.items() if not _is_number(value)), ("?", "not a number"))
+    name, value = next(((name, value) for name, value in x.items() if not is_number(value)), ("?", "not a number"))
     return f"feature {name!r} is {value!r}: features must be numbers."
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a feature, a label or a weight is a number; text that reads like one is not."""
     try:
         float(value)
     except (OverflowError, TypeError, ValueError):

@@ -1,19 +1,25 @@
-"""The point w_t, kept so that a step costs as little as the domain allows.
+"""The point w_t of a learner, stored so that a step costs as little as the domain allows.
 
-`Scaled` keeps w = c + s·v, so shrinking and the projection onto a ball are a change of s: O(nnz). `Coordinate` clips
-the coordinates a step touches: O(nnz). `Dense` hands the whole point to the domain's projection: O(d). Each also keeps
+`Scaled` stores w = c + s·v, so shrinking and the projection onto a ball are a change of s: O(nnz). `Coordinate` clips
+the coordinates a step touches: O(nnz). `Dense` hands the whole point to the domain's projection: O(d). Each also has
 the average of the points played, lazily where the step is. `memory` holds the numbers that change with every round.
+
+Every class of points has a `layout` (see `rue.layout`), which says what its arrays are, and `merged(algorithm, parts)`:
+the point for several parts of a stream together, where the point itself is the one that all parts went on from.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
-from rue.compiled.intrinsics import aligned, aligned_zeros
+from rue.compiled import noinline, values
+from rue.errors import DataError
+from rue.layout import Array, Layout, Number, Numbers
+from rue.memory import aligned, aligned_zeros
 
 __all__ = [
     "GRADIENTS",
@@ -22,50 +28,102 @@ __all__ = [
     "MEMORY",
     "PENALTY",
     "RESIDUAL",
-    "ROOM",
     "SPREAD",
     "SQUARE",
     "TOTAL",
-    "WHOLE",
     "Coordinate",
     "Dense",
     "Scaled",
     "T",
-    "of_coordinates",
+    "declarations_of",
+    "gathered",
+    "laid_out",
     "owned",
-    "padded",
+    "require_sane",
     "state_of",
 ]
 
-# Places in `memory`. T rounds learnt; MASS Σα of the rounds; LARGEST and GRADIENTS as in `steps.Seen`; SCALE s and
-# SQUARE ‖w − c‖² of a scaled point; TOTAL Σα of the average and SPREAD Σα·s; PENALTY Σ weight·(λ/2)‖w_t‖²; RESIDUAL
-# the worst a projection fell short.
-T, MASS, LARGEST, GRADIENTS, SCALE, SQUARE, TOTAL, SPREAD, PENALTY, RESIDUAL = range(10)
-MEMORY = 10
-
-WHOLE = frozenset({"memory", "matrices", "members", "kinds", "seats"})
-WHOLE |= {"lines", "line_sums", "centres", "inverses", "counts"}
-"""Fields of points that are no row for each coordinate, but part of the state."""
-ROOM = frozenset({"c", "scratch", "work", "room", "notes", "spots", "scores", "chances", "mixed", "along", "given"})
-"""Fields that are no state: the centre, and room to work in."""
+MEMORY = Numbers(
+    Number("rounds", "How many examples were learnt, T.", least=0.0),
+    Number("mass", "Σα of the rounds, where α is the weight of an example, or that times t (`steps.Seen`)."),
+    Number("largest", "The largest measure of an example, as the step takes it (`steps.Seen`).", merge="maximum"),
+    Number("gradients", "Σ‖g_t‖² of the gradients (`steps.Seen`)."),
+    Number("scale", "s of a scaled point.", merge="derived"),
+    Number("square", "‖w − c‖² of a scaled point.", merge="derived"),
+    Number("total", "Σα of the average of the points played."),
+    Number("spread", "q = Σα·s of a scaled point's average.", merge="derived"),
+    Number("penalty", "Σ weight·(λ/2)‖w_t‖² of the points played."),
+    Number("residual", "The worst distance to the domain that a projection has left.", merge="maximum"),
+)
+"""The numbers that every learner has, whether it uses them or not."""
+T, MASS, LARGEST, GRADIENTS, SCALE = MEMORY.indices("rounds", "mass", "largest", "gradients", "scale")
+SQUARE, TOTAL, SPREAD, PENALTY, RESIDUAL = MEMORY.indices("square", "total", "spread", "penalty", "residual")
 
 _0 = np.uint64(0)
 
 
+def _members(point: Any) -> list[Any]:
+    """The points of a mixture's members; none for other points."""
+    return point.points() if hasattr(point, "points") else []
+
+
+def _own(point: Any) -> list[Array]:
+    """The declarations of the arrays that are a point's state, without its members'."""
+    layout = getattr(point, "layout", None)
+    if layout is None:
+        arrays = [name for name, field in point._asdict().items() if isinstance(field, np.ndarray)]
+        layout = [Array(name, name, (MEMORY,) if name == "memory" else ("coordinate",)) for name in arrays]
+    return [array for array in layout if array.saved]
+
+
+def declarations_of(point: Any) -> dict[str, Array]:
+    """The declarations of the arrays that are a point's state; those of member k are called `k.…`.
+
+    A point of a class without a layout has `memory`, and a row for each coordinate in every other array.
+    """
+    declared = {array.name: array for array in _own(point)}
+    for k, member in enumerate(_members(point)):
+        declared |= {f"{k}.{name}": array for name, array in declarations_of(member).items()}
+    return declared
+
+
 def state_of(point: Any, coordinates: int) -> dict[str, Any]:
-    """The arrays that are a point's state, without room that is not in use; those of member k are called `k.…`."""
-    if hasattr(point, "laid_out"):
-        point = point.laid_out()
-    named = [(name, field) for name, field in point._asdict().items() if isinstance(field, np.ndarray)]
-    found = {name: field if name in WHOLE else field[:coordinates] for name, field in named if name not in ROOM}
-    for k, member in enumerate(point.points() if hasattr(point, "points") else ()):
-        found |= {f"{k}.{name}": array for name, array in state_of(member, coordinates).items()}
-    return found
+    """The arrays that are a point's state, by their names in `declarations_of`, each as far as it is in use."""
+    point = laid_out(point)
+    state = {array.name: getattr(point, array.name) for array in _own(point)}
+    state |= {array.name: state[array.name][:coordinates] for array in _own(point) if array.of_coordinates}
+    for k, member in enumerate(_members(point)):
+        state |= {f"{k}.{name}": array for name, array in state_of(member, coordinates).items()}
+    return state
 
 
-def of_coordinates(name: str) -> bool:
-    """Whether an array that `state_of` names so has a row for each coordinate."""
-    return name.rpartition(".")[2] not in WHOLE
+def laid_out(point: Any) -> Any:
+    """A point whose arrays have a row for each coordinate, in their order, as a file has them."""
+    return point.laid_out() if hasattr(point, "laid_out") else point
+
+
+def gathered(point: Any) -> Any:
+    """A point that was `laid_out`, as rounds need it."""
+    return point.gathered() if hasattr(point, "gathered") else point
+
+
+def require_sane(point: Any, algorithm: Any) -> None:
+    """Refuse a state from a file that rounds could not go on from: what they divide by, take the root of, count with.
+
+    A class of points says what that is in its method of this name.
+    """
+    rounds = float(point.memory[T])
+    if not 0.0 <= rounds <= 2.0**53 or rounds != int(rounds):
+        raise DataError(f"{str(rounds)[:40]} stands where a number of things belongs")
+    if hasattr(point, "require_sane"):
+        point.require_sane(algorithm)
+
+
+def _require_steps(m: Any, algorithm: Any) -> None:
+    """Refuse sums of steps that are negative; with a regulariser rounding may make Σ‖g‖² so."""
+    never = [MASS, LARGEST, SQUARE, TOTAL] + ([GRADIENTS] if algorithm.lambda_ == 0.0 else [])
+    if not (m[never] >= 0.0).all():
+        raise DataError("the sums of its steps are impossible")
 
 
 def owned(value: Any) -> Any:
@@ -82,13 +140,12 @@ def owned(value: Any) -> Any:
     return value
 
 
-def padded(array: Any, size: int) -> Any:
-    """A copy of `array` with zeros up to `size`; an array that is switched off (empty) stays empty."""
-    if array.shape[0] == 0:
-        return array
-    grown = aligned_zeros((size, *array.shape[1:]), array.dtype)
-    grown[: array.shape[0]] = array
-    return grown
+SCALED = Layout(
+    Array("v", "The direction of w − c, of length ‖w − c‖/s.", ("coordinate",), merge="averaged"),
+    Array("r", "What q·v lacks of the average's Σα(w_t − c).", ("coordinate",), merge="added", optional=True),
+    Array("c", "The centre of the ball; empty where it is 0.", ("coordinate",), saved=False, optional=True),
+    Array("memory", "The numbers.", (MEMORY,)),
+)
 
 
 @values
@@ -104,6 +161,10 @@ class Scaled(NamedTuple):
     c: Any
     memory: Any
     radius: Any
+
+    @property
+    def layout(self) -> Layout:
+        return SCALED
 
     def size(self) -> Any:
         return self.v.size
@@ -159,6 +220,7 @@ class Scaled(NamedTuple):
             self.multiply_out()
         return True
 
+    @noinline
     def multiply_out(self) -> None:
         """s ← 1 and q ← 0, with the point and the average unchanged."""
         m, v = self.memory, self.v
@@ -167,12 +229,14 @@ class Scaled(NamedTuple):
             v[j] *= m[SCALE]
         m[SCALE] = 1.0
 
+    @noinline
     def forget(self) -> None:
         """w ← 0, with the average unchanged."""
         self.settle()
         for j in range(self.v.size):
             self.v[j] = 0.0
 
+    @noinline
     def settle(self) -> None:
         """r ← r + q·v and q ← 0: the average stands in r alone."""
         q, r = self.memory[SPREAD], self.r
@@ -189,7 +253,34 @@ class Scaled(NamedTuple):
         return mean + self.c if self.c.size else mean
 
     def grown(self, domain: Any, size: int) -> Scaled:
-        return Scaled(padded(self.v, size), padded(self.r, size), self.c, self.memory, self.radius)
+        return self._replace(**self.layout.grown(self, "coordinate", size))
+
+    def require_sane(self, algorithm: Any) -> None:
+        if not 0.0 < abs(self.memory[SCALE]) < math.inf:
+            raise DataError("the scale of its point is impossible")
+        _require_steps(self.memory, algorithm)
+
+    def merged(self, algorithm: Any, parts: Sequence[Scaled]) -> Scaled:
+        """The mean of the parts' points, which lies in the ball as they do; sums are added since the base."""
+        states = [
+            {
+                "v": part.memory[SCALE] * part.v,
+                "r": part.memory[SPREAD] * part.v + part.r if part.r.size else part.r,
+                "memory": part.memory,
+            }
+            for part in (self, *parts)
+        ]
+        state = self.layout.merged(states[0], states[1:])
+        m, v = state["memory"], state["v"]
+        m[SCALE], m[SPREAD], m[SQUARE] = 1.0, 0.0, min(float(v @ v), self.radius * self.radius)
+        return self._replace(**state)
+
+
+COORDINATE = Layout(
+    Array("w", "The point.", ("coordinate",), merge="averaged"),
+    Array("r", "What Σα·w lacks of the average's Σα·w_t.", ("coordinate",), merge="added", optional=True),
+    Array("memory", "The numbers.", (MEMORY,)),
+)
 
 
 @values
@@ -199,6 +290,10 @@ class Coordinate(NamedTuple):
     w: Any
     r: Any
     memory: Any
+
+    @property
+    def layout(self) -> Layout:
+        return COORDINATE
 
     def size(self) -> Any:
         return self.w.size
@@ -242,7 +337,30 @@ class Coordinate(NamedTuple):
         return self.w + self.r / self.memory[TOTAL]
 
     def grown(self, domain: Any, size: int) -> Coordinate:
-        return Coordinate(padded(self.w, size), padded(self.r, size), self.memory)
+        return self._replace(**self.layout.grown(self, "coordinate", size))
+
+    def require_sane(self, algorithm: Any) -> None:
+        _require_steps(self.memory, algorithm)
+
+    def merged(self, algorithm: Any, parts: Sequence[Coordinate]) -> Coordinate:
+        """The mean of the parts' points, clipped where it is rounded out of the set; sums are added since the base."""
+        states = [
+            {**part._asdict(), "r": part.r + part.memory[TOTAL] * part.w if part.r.size else part.r}
+            for part in (self, *parts)
+        ]
+        state = self.layout.merged(states[0], states[1:])
+        state["w"] = algorithm.domain.project(state["w"])
+        if self.r.size:
+            state["r"] -= state["memory"][TOTAL] * state["w"]
+        return self._replace(**state)
+
+
+DENSE = Layout(
+    Array("w", "The point.", ("coordinate",), merge="averaged"),
+    Array("r", "The average's Σα·w_t.", ("coordinate",), merge="added", optional=True),
+    Array("memory", "The numbers.", (MEMORY,)),
+    Array("scratch", "Working memory of the projection.", ("row", "coordinate"), saved=False),
+)
 
 
 @values
@@ -253,6 +371,10 @@ class Dense(NamedTuple):
     r: Any
     memory: Any
     scratch: Any
+
+    @property
+    def layout(self) -> Layout:
+        return DENSE
 
     def size(self) -> Any:
         return self.w.size
@@ -295,5 +417,14 @@ class Dense(NamedTuple):
         return self.r / self.memory[TOTAL]
 
     def grown(self, domain: Any, size: int) -> Dense:
-        scratch = np.empty((self.scratch.shape[0], size))
-        return Dense(padded(self.w, size), padded(self.r, size), self.memory, scratch)
+        return self._replace(**self.layout.grown(self, "coordinate", size))
+
+    def require_sane(self, algorithm: Any) -> None:
+        _require_steps(self.memory, algorithm)
+
+    def merged(self, algorithm: Any, parts: Sequence[Dense]) -> Dense:
+        """The mean of the parts' points, projected again because it is rounded; sums are added since the base."""
+        state = self.layout.merged(self, parts)
+        state["w"], residual = algorithm.domain.project_with_residual(state["w"])
+        state["memory"][RESIDUAL] = max(state["memory"][RESIDUAL], residual)
+        return self._replace(**state)

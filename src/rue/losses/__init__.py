@@ -19,6 +19,7 @@ from rue.losses.base import CountLoss, Loss, MarginLoss
 from rue.losses.margin import Hinge, Logistic, PerceptronLoss, SquaredHinge, ZeroOne
 from rue.losses.regression import Absolute, EpsilonInsensitive, Huber, Linear, Poisson, Quantile, Square
 from rue.losses.wrappers import Indicator, Regularised
+from rue.registry import import_modules
 
 __all__ = [
     "Absolute",
@@ -39,3 +40,5 @@ __all__ = [
     "SquaredHinge",
     "ZeroOne",
 ]
+
+import_modules(__name__, __path__)

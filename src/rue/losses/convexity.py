@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import foreign
+from rue.compiled import foreign
 from rue.domains import Ball, Box, Domain, L1Ball, Reals, Simplex
 from rue.errors import SettingsError
 from rue.losses import Loss

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rue.compiled import parameter
 from rue.compiled.arithmetic import exp, log, logistic
-from rue.compiled.bridge import parameter
 from rue.losses.base import MarginLoss, entropy
 from rue.registry import register
 

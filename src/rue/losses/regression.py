@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import parameter
+from rue.compiled import parameter
 from rue.errors import SettingsError
 from rue.losses.base import CountLoss, Loss, entropy
 from rue.registry import register

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rue.compiled.bridge import parameter
+from rue.compiled import parameter
 from rue.errors import SettingsError
+from rue.registry import make, register
 
-__all__ = ["Indicator", "Regularised"]
+__all__ = ["Indicator", "Regularised", "unregularised"]
 
 
+@register("part", "regularised")
 @parameter
 class Regularised:
     """ℓ(p, y) + (λ/2)‖w‖², λ-strongly convex in w; the SVM of the notes is hinge and this.
@@ -32,6 +34,7 @@ class Regularised:
             raise SettingsError(f"Regularised: lambda_ must be positive and finite, not {self.lambda_}.")
 
 
+@register("part", "indicator")
 @parameter
 class Indicator:
     """0 on a set, +∞ outside: how the notes write a constraint inside a loss. A function of the point, not of p.
@@ -45,3 +48,14 @@ class Indicator:
 
     def value(self, w: Any, /) -> float:
         return 0.0 if self.domain.contains(w) else math.inf
+
+
+def unregularised(loss: Any) -> tuple[Any, float]:
+    """The loss of the prediction, and λ, which is 0 unless the loss or spec given is `Regularised`.
+
+    >>> from rue.losses import Hinge
+    >>> unregularised(Regularised("hinge", 0.1)), unregularised(Hinge())
+    ((Hinge(), 0.1), (Hinge(), 0.0))
+    """
+    loss = make("loss", loss)
+    return (make("loss", loss.loss), loss.lambda_) if isinstance(loss, Regularised) else (loss, 0.0)

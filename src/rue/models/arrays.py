@@ -73,6 +73,8 @@ class Reader:
         base, found = 0, [np.empty(0, dtype=np.int64)]
         for name in names:
             rows = self.arrays.get(f"{name}.rows")
+            if name not in self.arrays:
+                continue
             if rows is None:
                 base = max(base, len(self.arrays[name]))
             elif rows.ndim == 1 and rows.dtype in (np.uint32, np.uint64):

@@ -19,38 +19,28 @@ from typing import Any
 
 import numpy as np
 
-from rue import losses, steps
-from rue.compiled.bridge import plain
-from rue.domains import Intersection, intersection, sets, simplex
+from rue.compiled import is_parameter
 from rue.errors import DataError, SettingsError
-from rue.learners import adaptive, average, gradient, leader
-from rue.learners.mixture import committee, mixture
-from rue.learners.softmax import multiclass
+from rue.registry import is_own, own_classes
 
-__all__ = ["from_json", "plain_json", "read_json", "rebuilt", "to_json", "write_json"]
+__all__ = ["from_json", "plain_json", "read_json", "readable", "rebuilt", "to_json", "write_json"]
 
-_LEARNERS = (average, gradient, adaptive, leader, mixture, committee, multiclass)
-_MODULES = (losses, sets, simplex, intersection, steps, *_LEARNERS)
-_OWN: dict[str, type] = {
-    name: found
-    for module in _MODULES
-    for name in module.__all__
-    if isinstance(found := getattr(module, name), type) and "Twin" in vars(found)
-}
+
+def readable() -> dict[str, type]:
+    """The classes of rue's own that a model file may name: those registered as what settings are made of."""
+    return own_classes("algorithm", "average", "domain", "loss", "part", "step")
 
 
 def to_json(setting: Any) -> Any:
     """A parameter, with the parameters inside it, as plain JSON."""
-    if type(setting) is Intersection:
-        return {"Intersection": [to_json(member) for member in setting.members]}
-    if plain(setting):
-        name = type(setting).__name__
-        if isinstance(setting, Intersection):
-            raise SettingsError(f"your class {name} cannot be saved: derive it from rue.Domain, not rue.Intersection.")
-        if _OWN.get(name, type(setting)) is not type(setting):
+    if is_parameter(setting):
+        cls, name = type(setting), type(setting).__name__
+        if readable().get(name, cls) is not cls:
             raise SettingsError(f"your class {name} cannot be saved, because rue has a {name} too: rename it.")
-        fields = [field.name for field in dataclasses.fields(type(setting))]  # type: ignore[arg-type]  # it is one
-        return {name: {field: to_json(getattr(setting, field)) for field in fields}}
+        arguments = _arguments(setting)
+        if isinstance(arguments, dict):
+            return {name: {field: to_json(value) for field, value in arguments.items()}}
+        return {name: to_json(arguments)}
     if isinstance(setting, np.ndarray | list | tuple):
         return [to_json(member) for member in (setting.tolist() if isinstance(setting, np.ndarray) else setting)]
     if isinstance(setting, np.generic):
@@ -60,9 +50,25 @@ def to_json(setting: Any) -> Any:
     raise SettingsError(f"a setting of type {type(setting).__name__} cannot be saved: numbers, words and lists can.")
 
 
+def _arguments(setting: Any) -> Any:
+    """What a parameter is built from: its fields by name, or a list where it says so in `built_from`."""
+    if not hasattr(setting, "built_from"):
+        return {field.name: getattr(setting, field.name) for field in dataclasses.fields(setting)}
+    if not _takes_list(type(setting)):  # what a subclass is built from may be something else
+        base = next(base for base in type(setting).__mro__ if _takes_list(base))
+        raise SettingsError(
+            f"your class {type(setting).__name__} cannot be saved: derive it from rue.Domain, not rue.{base.__name__}."
+        )
+    return list(setting.built_from())
+
+
+def _takes_list(cls: type) -> bool:
+    return "built_from" in vars(cls)
+
+
 def from_json(value: Any, known: Iterable[type] = ()) -> Any:
     """The parameter that `to_json` wrote; `known` are classes from outside the package that may occur."""
-    return _built(value, {**{cls.__name__: cls for cls in known}, **_OWN})
+    return _built(value, {**{cls.__name__: cls for cls in known}, **readable()})
 
 
 def _built(value: Any, classes: dict[str, type]) -> Any:
@@ -80,22 +86,18 @@ def _built(value: Any, classes: dict[str, type]) -> Any:
             f"the settings name {name[:40]!r}, which this rue does not have; if the class is yours, hand it over: "
             "rue.load(path, known=[…])."
         )
+    if not isinstance(arguments, list if _takes_list(classes[name]) else dict):
+        raise DataError(f"the arguments of the setting {name!r} make no sense.")
     if isinstance(arguments, list):
-        return Intersection(*_built(arguments, classes)) if name == "Intersection" else _refuse(name)
-    if not isinstance(arguments, dict) or name == "Intersection":
-        return _refuse(name)
+        return classes[name](*_built(arguments, classes))
     return classes[name](**{field: _built(argument, classes) for field, argument in arguments.items()})
 
 
-def _refuse(name: str) -> Any:
-    raise DataError(f"the arguments of the setting {name!r} make no sense.")
-
-
 def rebuilt(setting: Any) -> Any:
-    """`setting` as JSON, after making sure that it can be read back."""
+    """`setting` as JSON, after making sure that it can be read back, by rue and the user's own classes alone."""
     written = to_json(setting)
     try:
-        again = from_json(written, _classes(setting))
+        again = from_json(written, (cls for cls in _classes(setting) if not is_own(cls)))
     except (TypeError, ValueError) as error:
         raise SettingsError(
             f"{setting!r} cannot be saved, because it cannot be built from its fields: {error}"
@@ -106,14 +108,13 @@ def rebuilt(setting: Any) -> Any:
 
 
 def _classes(setting: Any) -> set[type]:
-    if type(setting) is Intersection:
-        setting = setting.members
+    """The classes of a setting and of those inside it."""
     if isinstance(setting, tuple | list):
         return set().union(*map(_classes, setting))
-    if not plain(setting):
+    if not is_parameter(setting):
         return set()
-    inside = (_classes(getattr(setting, field.name)) for field in dataclasses.fields(setting))
-    return {type(setting)}.union(*inside)
+    arguments = _arguments(setting)
+    return {type(setting)} | _classes(list(arguments.values()) if isinstance(arguments, dict) else arguments)
 
 
 def plain_json(value: Any, where: str) -> Any:

@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from rue.audit import Audit
-from rue.compiled.bridge import kernel
+from rue.compiled import kernel
 from rue.errors import RueError
 from rue.games import Game
 from rue.learners import Learner
-from rue.regret.bounds.trace import Trace, trace
+from rue.regret.bounds.trace import Trace
 from rue.regret.bounds.upper import regret_bounds
 from rue.regret.certificates.evidence import open_evidence
 from rue.regret.hindsight.comparator import best_in_hindsight, hindsight_path
 from rue.regret.risk.bounds import risk_always
 from rue.regret.risk.ranges import loss_range
 from rue.runs.learn import Run, score
+from rue.runs.replay import trace
 from rue.streams import Block
 
 __all__ = [

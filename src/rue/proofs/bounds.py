@@ -12,9 +12,10 @@ from rue.games import NumberGuessing, OrthogonalAdversary, play
 from rue.learners import OGD, SVM, AdaptiveOGD, FollowTheLeader, Learner, Perceptron
 from rue.proofs.base import Comparison, theorem, worst
 from rue.proofs.data import Given, classes, hinge, in_ball, linear_regret, streams
-from rue.regret import best_in_hindsight, bounds, perceptron_bound, trace
+from rue.regret import best_in_hindsight, bounds, perceptron_bound
 from rue.regret.bounds.perceptron import separable_bound
 from rue.runs.learn import learn
+from rue.runs.replay import trace
 from rue.steps import Fixed, Sequence, Sqrt, Strong
 
 __all__ = ["B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10"]

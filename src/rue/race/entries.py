@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from rue.runs.passes import NO_CERTIFICATE
+from rue.runs.driver import NO_CERTIFICATE
 from rue.version import __version__
 
 __all__ = ["Entry", "Race"]

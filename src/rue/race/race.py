@@ -16,13 +16,13 @@ from rue.learners import Learner
 from rue.learners.gradient import require_loss
 from rue.learners.mixture.standing import next_mark
 from rue.learners.softmax.multiclass import LogLoss
-from rue.ledger import Silent
 from rue.race.entries import Entry, Race
 from rue.race.peers import LEAST, PEERS, Broken, installed, open_peer, takes_part
 from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
+from rue.runs.accounts import NoAccounts
 from rue.runs.baselines import Baselines
-from rue.runs.passes import default_learner
+from rue.runs.driver import Driver, default_learner
 from rue.streams import Block, Labels, blocks
 
 __all__ = ["Racing", "race"]
@@ -33,22 +33,47 @@ ROWS = 4096
 """How many rows a learner is given at a time: some peers take a second for them."""
 
 
+class _Own:
+    """A learner of rue's, driven through the race's blocks; what a `Peer` is for another system's."""
+
+    def __init__(self, learner: Learner, loss: Any) -> None:
+        self.driver = Driver.bare(learner, NoAccounts())
+        self.driver.clock = time.thread_time
+        self.about = repr(learner)
+        self.note = "" if learner.loss == loss else f"learns with {learner.loss!r}"
+
+    def learn(self, block: Block) -> Any:
+        """Predict and then learn each row of a block; NaN for one that is refused."""
+        learner = self.driver.learner
+        if learner.t == 0:  # compile on a copy, so that it is not timed
+            Driver.bare(learner.copy(), NoAccounts()).learn(block.part(0, 1))
+        predictions = self.driver.learn(block)
+        if self.driver.stopped is not None:
+            raise self.driver.stopped
+        return predictions
+
+    @property
+    def seconds(self) -> float:
+        """Processor time spent so far, without compilation."""
+        return self.driver.seconds
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
 class _Lane:
     """A learner, or a peer, on its way, and its accounts by the race's loss."""
 
-    def __init__(self, name: str, runner: Any, evidence: Evidence, loss: Any) -> None:
+    def __init__(self, name: str, runner: Any, evidence: Evidence) -> None:
         self.name, self.runner, self.evidence = name, runner, evidence
-        self.own = isinstance(runner, Learner)
-        self.seconds, self.left_out, self.broken = 0.0, 0, ""
+        self.own = isinstance(runner, _Own)
+        self.left_out, self.broken = 0, ""
         self.course: list[tuple[int, float]] = []
-        self.note = "" if self.own else runner.note
-        if self.own and runner.loss != loss:
-            self.note = f"learns with {runner.loss!r}"
 
     def learn(self, block: Block, intercept: bool, before: int) -> None:
         """Some rows, `before` which there were others."""
         try:
-            out = self._learnt(block) if self.own else self.runner.learn(block)
+            out = self.runner.learn(block)
         except Broken as error:
             self.broken = f"{error}, within {before + len(block):,} examples"
             return
@@ -57,16 +82,10 @@ class _Lane:
             return
         self.left_out += self.evidence.enter(block, out, intercept, 0)
 
-    def _learnt(self, block: Block) -> Any:
-        out = np.empty(len(block))
-        if self.runner.t == 0:  # compile on a copy, so that it is not timed
-            self.runner.copy().run_block(block.part(0, 1), Silent(0), np.empty(1), 0)
-        started = time.thread_time()
-        end, why = self.runner.run_block(block, Silent(0), out, 0)
-        self.seconds += time.thread_time() - started
-        if why:
-            raise BadExample(end, why)
-        return out
+    @property
+    def seconds(self) -> float:
+        """Processor time spent so far."""
+        return float(self.runner.seconds)
 
     def mark(self, t: int) -> None:
         if not self.broken and (risk := self.risk) is not None:
@@ -77,18 +96,13 @@ class _Lane:
         mass = float(self.evidence.ledger.sums[accounts.WEIGHT])
         return float(self.evidence.ledger.sums[accounts.LOSS]) / mass if mass else None
 
-    def close(self) -> None:
-        if not self.own:
-            self.runner.close()
-            self.seconds = self.runner.seconds
-
     def entry(self, at_least: float | None, radius: float, scales: Any, classes: bool) -> Entry:
-        about = repr(self.runner) if self.own else self.runner.about
+        about, note = self.runner.about, self.runner.note
         if self.broken:
-            note = f"{self.broken}; {self.note}" if self.note else self.broken
+            note = f"{self.broken}; {note}" if note else self.broken
             return Entry(self.name, about, None, None, None, None, self.seconds, note, tuple(self.course))
         sums = self.evidence.ledger.sums
-        loss, note = float(sums[accounts.LOSS]), self.note
+        loss = float(sums[accounts.LOSS])
         regret = None if at_least is None else loss - at_least
         if self.left_out:
             if regret is not None:
@@ -148,7 +162,7 @@ class Racing:
             runner = self._runner(one)
             if runner is not None:
                 name = one if isinstance(one, str) else repr(one)
-                self.lanes.append(_Lane(name, runner, open_evidence(self.loss), self.loss))
+                self.lanes.append(_Lane(name, runner, open_evidence(self.loss)))
 
     @property
     def _many(self) -> bool:
@@ -190,7 +204,7 @@ class Racing:
             raise SettingsError(f"race: {made!r} is for another task than {self.loss!r}: leave it out.")
         if made.intercept != self.intercept:
             raise SettingsError(f"race: {made!r} and the race differ in their intercept: give both the same.")
-        return made.copy()
+        return _Own(made.copy(), self.loss)
 
     def begin(self, y: Any) -> None:
         """Settle the task by some labels; the first block does it otherwise."""
@@ -278,7 +292,7 @@ class Racing:
     def finish(self) -> Race:
         """The end of the race."""
         for lane in self.lanes:
-            lane.close()
+            lane.runner.close()
         if not self.lanes or not self.seen:
             raise DataError("there are no examples to learn.")
         assert self.labels is not None
@@ -329,7 +343,7 @@ class Racing:
     def abandon(self) -> None:
         """End the processes of peers after an error."""
         for lane in self.lanes:
-            lane.close()
+            lane.runner.close()
 
 
 def _spec(one: Any) -> str:

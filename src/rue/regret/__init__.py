@@ -2,7 +2,7 @@
 
 from rue.regret.bounds.perceptron import perceptron_bound, separable_bound
 from rue.regret.bounds.statement import Assumption, Bound
-from rue.regret.bounds.trace import Trace, trace
+from rue.regret.bounds.trace import Trace
 from rue.regret.bounds.upper import bounds
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.certify import certify
@@ -43,5 +43,4 @@ __all__ = [
     "risk_of_ogd",
     "risk_of_svm",
     "separable_bound",
-    "trace",
 ]

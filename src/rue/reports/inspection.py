@@ -11,8 +11,8 @@ from rue import ledger as accounts
 from rue.learners.mixture.standing import Standing, standing
 from rue.models.file import Model
 from rue.reports.explaining import features_in_use, weights_of
+from rue.runs.driver import NO_CERTIFICATE
 from rue.runs.learn import certificate_of
-from rue.runs.passes import NO_CERTIFICATE
 from rue.streams.labels import plain
 
 __all__ = ["describe", "largest_weights"]

@@ -16,62 +16,61 @@ from rue.outputs import write_file
 from rue.regret.bounds.statement import Bound
 from rue.regret.certificates.certificate import Certificate
 from rue.reports.explaining import features_in_use
+from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.learn import certificate_of
-from rue.runs.passes import NO_CERTIFICATE, Pass
 from rue.streams.labels import plain
 from rue.version import __version__
 
 __all__ = ["certificate_report", "certified", "page", "report", "write_report"]
 
 
-def certified(going: Pass, radius: float | None = None) -> Certificate | None:
+def certified(driver: Driver, radius: float | None = None) -> Certificate | None:
     """What a pass proves so far; None before its first example."""
-    if going.evidence is None or not going.examples or going.learner.loss.task == "multiclass":
+    if driver.evidence is None or not driver.examples or driver.learner.loss.task == "multiclass":
         return None
-    return certificate_of(going.learner, going.evidence, going.refused + going.skipped, radius)
+    return certificate_of(driver.learner, driver.evidence, driver.refused + driver.skipped, radius)
 
 
 def report(
-    going: Pass,
+    driver: Driver,
     *,
     radius: float | None = None,
     audit: Audit | None = None,
-    read: float = 0.0,
     total: float = 0.0,
 ) -> dict[str, Any]:
     """The report of a pass; numbers that do not exist are None. Its features are those with a weight other than 0."""
-    learner, evidence = going.learner, going.evidence
+    learner, evidence = driver.learner, driver.evidence
     known = learner is not None and evidence is not None
     sums = evidence.ledger.sums if evidence is not None else np.zeros(5)
-    loss, mass, examples = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT]), going.examples
-    classes = going.labels is not None and going.labels.task != "regress"
+    loss, mass, examples = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT]), driver.examples
+    classes = driver.labels is not None and driver.labels.task != "regress"
     mistakes = int(sums[accounts.MISTAKES]) if classes else None
-    certificate = (audit.certificate if audit is not None else certified(going, radius)) if known else None
+    certificate = (audit.certificate if audit is not None else certified(driver, radius)) if known else None
     said: dict[str, Any] = {
         "rue": __version__,
         "examples": examples,
-        "skipped": going.skipped,
-        "refused": going.refused,
-        "missing": going.missing,
+        "skipped": driver.skipped,
+        "refused": driver.refused,
+        "missing": driver.missing,
         "features": features_in_use(learner) if known else 0,
         "loss_total": loss,
         "risk": loss / mass if mass else None,
         "mistakes": mistakes,
         "error_rate": mistakes / examples if mistakes is not None and examples else None,
-        "best_constant": going.baselines.best_constant(learner.loss) if known else None,
-        "no_change": going.baselines.no_change(learner.loss) if known else None,
+        "best_constant": driver.baselines.best_constant(learner.loss) if known else None,
+        "no_change": driver.baselines.no_change(learner.loss) if known else None,
         "learner": repr(learner) if known else None,
         "loss": repr(learner.loss) if known else None,
         "domain": repr(learner.domain) if known else None,
         "step": learner.explain() if known else None,
-        "labels": _classes(going),
+        "labels": _classes(driver),
         "certificate": None if certificate is None else _certificate(certificate),
-        "certificates": _at_witnesses(going),
+        "certificates": _at_witnesses(driver),
         "mixture": _mixture(standing(learner)) if known else None,
         "no_certificate": NO_CERTIFICATE if known and learner.loss.task == "multiclass" else None,
         "bound": None if audit is None or audit.bound is None else _bound(audit.bound),
         "audit": None,
-        "seconds": {"read": read, "learn": going.seconds, "total": total},
+        "seconds": {"read": driver.waiting, "learn": driver.seconds, "total": total},
     }
     if audit is not None:
         said["audit"] = {
@@ -91,11 +90,11 @@ def report(
     return said
 
 
-def _at_witnesses(going: Pass) -> list[dict[str, Any]] | None:
+def _at_witnesses(driver: Driver) -> list[dict[str, Any]] | None:
     """The certificates at the witnesses' own radii; None where there are no witnesses."""
-    if going.evidence is None or going.evidence.pool is None or not going.examples:
+    if driver.evidence is None or driver.evidence.pool is None or not driver.examples:
         return None
-    found = (certified(going, float(radius)) for radius in np.unique(going.evidence.pool.radii))
+    found = (certified(driver, float(radius)) for radius in np.unique(driver.evidence.pool.radii))
     return [_certificate(certificate) for certificate in found if certificate is not None]
 
 
@@ -131,8 +130,8 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _classes(going: Pass) -> dict[str, Any] | None:
-    labels = going.labels
+def _classes(driver: Driver) -> dict[str, Any] | None:
+    labels = driver.labels
     if labels is None or labels.task == "regress":
         return None
     if labels.task == "multiclass":

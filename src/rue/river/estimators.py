@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from river import base
-from rue.errors import BadExample, DataError, SettingsError
+from rue.errors import DataError, SettingsError
 from rue.learners import ClassLearner, Learner, Mixture, SoftmaxMixture
-from rue.ledger import Silent
 from rue.models.file import Model, history_entry
 from rue.reports.explaining import explain
+from rue.runs.accounts import NoAccounts
+from rue.runs.driver import Driver
 from rue.streams import Block, Labels
 
 __all__ = ["RueClassifier", "RueRegressor"]
@@ -85,9 +86,7 @@ class _Named:
         except DataError:
             names.forget_from(known)
             raise
-        end, why = self._learner.run_block(block, Silent(0), np.empty(len(block)), 0)
-        if why:
-            raise BadExample(end, why)
+        Driver.bare(self._learner, NoAccounts()).learn_all([block])
 
     def _predicted(self, X: Any) -> Any:
         return self._learner.predict_many(_frame(self._learner, X, False))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, twin
+from rue.compiled import kernel, twin
 from rue.losses import Loss
 
 __all__ = ["Baselines"]

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from rue import ledger as accounts
-from rue.compiled.bridge import kernel
+from rue.compiled import kernel
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
@@ -18,10 +18,10 @@ from rue.norms import norm
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
-from rue.runs.passes import NO_CERTIFICATE, Pass
+from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.streams import Block, Labels, Reading, Stream, read, read_like
 
-__all__ = ["Kept", "Run", "certificate_of", "learn", "norm_of_point", "predictions_for", "score"]
+__all__ = ["PredictionLog", "Run", "certificate_of", "learn", "norm_of_point", "predictions_for", "score"]
 
 
 LARGEST = 1e150
@@ -205,53 +205,50 @@ def learn(
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
     10473
     """
-    going = Pass(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
-    stream, kept = read(X, y, weights, **how), Kept()
+    driver = Driver(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
+    stream, log = read(X, y, weights, **how), PredictionLog()
     if y is not None and not isinstance(y, str | int):
-        going.begin(y)
-    for chunk in stream.reads():
-        kept.add(going, *going.take(chunk))
-        if stream.lent:
-            going.catch_up()
-        if going.stopped_by is not None:
-            raise chunk.error(going.stopped_by)
-    return kept.run(going, stream)
+        driver.begin(y)
+    for part in driver.run(stream.reads(), lent=stream.lent):
+        log.add(driver, part.block, part.predictions)
+        part.require_good()
+    return log.run(driver, stream)
 
 
-class Kept:
-    """The predictions, labels and weights of a pass, as far as it has come."""
+class PredictionLog:
+    """The predictions, labels and weights of a run, as far as it has come."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[Any, Any, Any]] = []
 
-    def add(self, going: Pass, block: Block, out: Any) -> None:
-        """A block and its predictions."""
-        if going.labels is not None and len(block):
+    def add(self, driver: Driver, block: Block, predictions: Any) -> None:
+        """A block that was learnt and its predictions; copies, since a stream may use the block's memory again."""
+        if driver.labels is not None and len(block):
             weights = None if block.weights is None else block.weights.copy()
-            self.parts.append((out, np.array(going.labels.encode(block.y)), weights))
+            self.parts.append((predictions, np.array(driver.labels.encode(block.y)), weights))
 
-    def run(self, going: Pass, stream: Stream) -> Run:
-        """What the pass leaves behind."""
-        if going.labels is None or going.evidence is None:
+    def run(self, driver: Driver, stream: Stream) -> Run:
+        """The whole run."""
+        if driver.labels is None or driver.evidence is None:
             raise DataError("there are no examples to learn.")
-        p, signs = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
+        predictions, y = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
         weights = None
         if any(part[2] is not None for part in self.parts):
             weights = np.concatenate([np.ones(len(part[0])) if part[2] is None else part[2] for part in self.parts])
         return Run(
-            going.learner,
-            going.labels,
-            p,
-            signs,
-            weights,
-            going.evidence,
-            going.refused,
-            going.skipped,
-            going.seconds,
-            stream.describe(),
-            dict(stream.names.of),
-            going.course,
-            going.missing,
+            learner=driver.learner,
+            labels=driver.labels,
+            predictions=predictions,
+            y=y,
+            weights=weights,
+            evidence=driver.evidence,
+            refused=driver.refused,
+            skipped=driver.skipped,
+            seconds=driver.seconds,
+            features=stream.describe(),
+            names=dict(stream.names.of),
+            course=driver.course,
+            missing=driver.missing,
         )
 
 

@@ -12,17 +12,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rue import ledger as accounts
-from rue.errors import BadExample, DataError, SettingsError
+from rue.errors import DataError, SettingsError
 from rue.learners import ClassLearner, Learner
 from rue.learners.points import owned
-from rue.losses import Regularised
+from rue.losses.wrappers import unregularised
 from rue.models.file import Model, history_entry
-from rue.registry import make
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.evidence import Evidence, open_evidence
+from rue.runs.accounts import EvidenceAccounts
+from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.learn import certificate_of
-from rue.runs.passes import NO_CERTIFICATE
-from rue.streams import Labels, blocks
+from rue.streams import Labels
 
 __all__ = ["Classifier", "Online", "Regressor", "gives_chances"]
 
@@ -65,18 +65,12 @@ class Online(BaseEstimator):
 
     def _learn(self, X: Any, y: Any, weights: Any) -> None:
         """Learn rows in order, each scored before it is learnt."""
-        learner, evidence, before = self.learner_, self.evidence_, 0
-        for block in blocks(X, y, weights):
-            block = learner.widen(block)
-            evidence.follow(learner)
-            evidence.widen(evidence.room_for(learner.places))
-            out = np.empty(len(block))
-            end, why = learner.run_block(block, evidence.ledger, out, 0)
-            evidence.penalty = learner.penalty
-            self.refused_ += int(np.isnan(out[:end]).sum())
-            if why:
-                raise BadExample(before + end, why)
-            before += len(block)
+        accounts = EvidenceAccounts(self.evidence_, self.learner_, threads=False)  # calls may be many and short
+        driver = Driver.bare(self.learner_, accounts)
+        try:
+            driver.learn_all(X, y, weights)
+        finally:
+            self.refused_ += driver.refused
 
     def _settled(self) -> Self:
         """Refuse to have learnt nothing; a piece of a stream, however, may be all of weight 0."""
@@ -187,10 +181,9 @@ class Regressor(RegressorMixin, Online):
 def gives_chances(model: Any) -> bool:
     """Whether its loss is logistic, so that scores are log-odds."""
     try:
-        loss = make("loss", model.loss)
+        return bool(unregularised(model.loss)[0].log_odds)
     except SettingsError:
         return False
-    return bool((loss.loss if isinstance(loss, Regularised) else loss).log_odds)
 
 
 class Classifier(ClassifierMixin, Online):

@@ -9,6 +9,7 @@ resolved into a concrete one when the number of coordinates is known, and say in
 step √2·U/(G√t) with U = 10 and G = X, the largest ‖x‖ so far, because hinge has slopes of at most 1 (A9, B3)
 """
 
+from rue.registry import import_modules
 from rue.steps.base import Seen, Step, require_step
 from rue.steps.schedules import Adaptive, Fixed, Sequence, Sqrt, Strong
 from rue.steps.theory import Derived, Horizon, Theory
@@ -26,3 +27,5 @@ __all__ = [
     "Theory",
     "require_step",
 ]
+
+import_modules(__name__, __path__)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from rue.compiled.bridge import Vector, parameter
+from rue.compiled import Vector, parameter
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.losses import Loss

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rue.compiled.bridge import parameter
+from rue.compiled import parameter
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.losses import Loss
@@ -16,6 +16,7 @@ from rue.steps.schedules import Adaptive, Fixed, Sqrt, Strong
 __all__ = ["Derived", "Horizon", "Theory"]
 
 
+@register("part", "derived")
 @parameter
 class Derived(Step):
     """scale/(G√t), or scale/(G√T) when T > 0, where G = gradient·max(weight·‖x‖^power) over the rounds so far."""

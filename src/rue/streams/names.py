@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
+from rue.compiled import values
 
 __all__ = ["NOTHING_NEW", "Names", "NewNames"]
 

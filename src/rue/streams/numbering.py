@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import inline, kernel
+from rue.compiled import inline, kernel
 from rue.compiled.intrinsics import fetch
 
 __all__ = ["WIDE", "Numbering", "in_use", "spread"]

@@ -15,8 +15,8 @@ from rue.cli.running import INTERRUPTED, Running
 from rue.errors import DataError
 from rue.outputs import require_apart, require_not_read, require_writable
 from rue.reports.report import page, report, write_report
-from rue.runs.learn import Kept
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
+from rue.runs.learn import PredictionLog
 from rue.streams import Block
 from rue.streams.files.cutting import MAX_LINE
 
@@ -57,11 +57,11 @@ def audit(
     require_apart({"--report": report_path})
     made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
     task = decided if decided != "auto" else task
-    going = Pass(made, task=task, bad=bad, intercept=not no_intercept, budget=budget)
+    going = Driver(made, task=task, bad=bad, intercept=not no_intercept, budget=budget)
     stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
     require_not_read({"--report": report_path}, stream.paths)
     blocks: list[Block] = []
-    kept = Kept()
+    kept = PredictionLog()
 
     def record(block: Block, made: Any) -> None:
         blocks.append(block)
@@ -75,7 +75,7 @@ def audit(
     if not going.examples:
         raise DataError("there are no examples to learn.")
     found = audited(kept.run(going, stream), blocks, radius=radius)
-    said = report(going, radius=radius, audit=found, read=running.reading, total=time.monotonic() - started)
+    said = report(going, radius=radius, audit=found, total=time.monotonic() - started)
     write_report(said, report_path)
     say(page(said, width=columns()))
     return 0 if found.passed else 1

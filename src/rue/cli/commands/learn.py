@@ -27,8 +27,8 @@ from rue.outputs import require_apart, require_not_read, require_writable
 from rue.pictures.sheets import saveable
 from rue.reports.report import page, report, write_report
 from rue.runs.baselines import Baselines
-from rue.runs.learn import Kept
-from rue.runs.passes import Pass
+from rue.runs.driver import Driver
+from rue.runs.learn import PredictionLog
 from rue.streams.chunk import Position
 from rue.streams.data import Data
 from rue.streams.files.cutting import MAX_LINE
@@ -110,7 +110,7 @@ def learn(
         spot, number, kept, passes = _position(at, passes)
     else:
         made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
-        going = Pass(
+        going = Driver(
             made,
             task=decided if decided != "auto" else task,
             bad=bad,
@@ -125,7 +125,7 @@ def learn(
     if resume is not None:  # which the model and the checkpoint may replace: it has been read whole
         require_not_read({"--predictions": predictions, "--report": report_path, "--plot": plot}, [resume])
     before = going.examples
-    rows = Kept()
+    rows = PredictionLog()
     writer = None if predictions is None else Predictions(predictions, kept)
     running = Running(
         stream, going, Progress(quiet, radius), passes or 1, writer, model, checkpoint, often, history, number, spot
@@ -137,7 +137,7 @@ def learn(
             why = running.run(asked.stop)
             history.append(history_entry(going.examples - before, data))
             why = _finish(running, why, model, checkpoint)
-            said = report(going, radius=radius, read=running.reading, total=time.monotonic() - started)
+            said = report(going, radius=radius, total=time.monotonic() - started)
             write_report(said, report_path)
             if plot is not None and going.examples:
                 rows.run(going, stream).plot(path=plot)
@@ -175,7 +175,7 @@ def require_task(task: str) -> None:
 
 def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> str:
     """Save all that was asked for; what is wrong first, or ""."""
-    if running.going.evidence is None:
+    if running.driver.evidence is None:
         data = ", ".join(source.name for source in running.data.sources)
         why = why or f"there are no examples to learn in {data}."
         model = checkpoint = None
@@ -195,9 +195,9 @@ def _finish(running: Running, why: str, model: str | None, checkpoint: str | Non
 
 def _nothing_learnt(running: Running) -> str:
     """Why all the examples that were read have left no trace; "" if they have left one."""
-    if running.going.examples:
+    if running.driver.examples:
         return ""
-    data, refused = ", ".join(source.name for source in running.data.sources), running.going.refused
+    data, refused = ", ".join(source.name for source in running.data.sources), running.driver.refused
     if not refused:
         return f"nothing was learnt from {data}: every example has weight 0."
     were = "example was" if refused == 1 else "examples were"
@@ -221,7 +221,7 @@ def _resumed(
     bad: str,
     separator: str | None,
     max_line: int,
-) -> tuple[Pass, Data, dict[str, Any] | None, list[dict[str, Any]]]:
+) -> tuple[Driver, Data, dict[str, Any] | None, list[dict[str, Any]]]:
     """A pass that goes on where a model or a checkpoint stopped."""
     found = load_model(path)
     columns = found.features.get("columns") or {}
@@ -235,8 +235,7 @@ def _resumed(
             raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")
     if found.evidence is None or found.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
-    going = Pass(found.learner, bad=bad)
-    going.go_on(found.learner, found.evidence, found.labels, found.course)
+    going = Driver.resume(found.learner, found.labels, found.evidence, course=found.course, bad=bad)
     for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
         setattr(going, name, int(found.counts.get(name, 0)))
     if "baselines" in found.counts:

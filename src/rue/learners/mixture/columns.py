@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rue.compiled.lanes import choose, higher, lanes, root
+from rue.compiled import lanes
+from rue.compiled.arithmetic import choose, higher, root
 from rue.norms import SMALL, UP
 
 __all__ = ["NEAR", "by_first_of", "by_largest_of", "by_root_of", "less_curved", "less_steep", "visited"]

@@ -19,28 +19,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue.compiled import parameter, values
 from rue.compiled.arithmetic import exp
-from rue.compiled.bridge import parameter, values
 from rue.domains import Domain
 from rue.errors import SettingsError
+from rue.layout import Layout
+from rue.learners.algorithm import Algorithm
 from rue.learners.learner import Learner
-from rue.learners.mixture.mixing import (
+from rue.learners.mixture.layout import (
+    COMMITTEE,
     COST,
     ETA,
     LOSSES,
-    LOWEST,
+    MEMBERS,
+    MIXING,
     MIXING_MEMORY,
     PREDICTION,
     SCRATCH,
     SHARES,
-    ByChance,
-    ByMean,
-    open_memory,
 )
+from rue.learners.mixture.mixing import ByChance, ByMean, Experts, open_memory
 from rue.learners.mixture.trees import Branch, BranchRule, Leaf, LeafRule, tree
-from rue.learners.points import RESIDUAL, T
+from rue.learners.points import RESIDUAL, T, gathered, laid_out, require_sane, state_of
 from rue.norms import LARGEST_TERM
-from rue.registry import make, registered
+from rue.registry import make, register, registered
 
 __all__ = ["MOST", "Committee", "Joint", "Seat", "Seats", "committee", "roster"]
 
@@ -70,11 +72,15 @@ class Seats(NamedTuple):
     way: Any
     """How predictions are mixed: `ByChance` or `ByMean`."""
 
+    @property
+    def layout(self) -> Layout:
+        return COMMITTEE
+
     def size(self) -> Any:
         return self.tree.size()
 
     def experts(self) -> Any:
-        return self.way.over(self.members, self.kinds, self.memory)
+        return Experts(self.members, self.kinds, self.memory, self.way)
 
     def dot(self, row: Any) -> Any:
         """The mixture's prediction, NaN if all sleep; in `scratch` the members', a sleeper's being the mixture's."""
@@ -107,7 +113,7 @@ class Seats(NamedTuple):
         for k in range(p.size):
             shares[k] /= total
             p[k] = p[k] if behind[k] < math.inf else 0.0
-        mixed = self.way.over(self.room, self.kinds, self.memory).mixed(self.scratch, self.work)
+        mixed = Experts(self.room, self.kinds, self.memory, self.way).mixed(self.scratch, self.work)
         for k in range(p.size):
             p[k] = p[k] if behind[k] < math.inf else mixed
         return mixed
@@ -131,6 +137,26 @@ class Seats(NamedTuple):
 
     def grown(self, domain: Any, size: int) -> Seats:
         return self._replace(tree=self.tree.changed(lambda point: point.grown(domain, size)))
+
+    def laid_out(self) -> Seats:
+        """With its members' arrays as a file has them."""
+        return self._replace(tree=self.tree.changed(laid_out))
+
+    def gathered(self) -> Seats:
+        """The inverse of `laid_out`."""
+        return self._replace(tree=self.tree.changed(gathered))
+
+    def require_sane(self, algorithm: Any) -> None:
+        """Refuse a state from a file that rounds could not go on from."""
+        self.experts().require_sane()
+        for point, member in zip(self.points(), algorithm.members, strict=True):
+            require_sane(point, member)
+
+    def from_format_1(self) -> None:
+        """Files of format 1 had the arrays of pools in another order."""
+        for point in self.points():
+            if hasattr(point, "from_format_1"):
+                point.from_format_1()
 
 
 @parameter
@@ -160,6 +186,7 @@ class CommitteeRule:
         return p, True
 
 
+@register("part", "joint")
 @parameter
 class Joint(Domain):
     """Where a mixture of members from different sets lies: ℝ^d to the certificate, as wide as the sets allow."""
@@ -182,13 +209,16 @@ class Joint(Domain):
         return sum(domain.start(d) for domain in self.sets) / len(self.sets)
 
 
+@register("algorithm", "committee")
 @parameter
-class Committee:
+class Committee(Algorithm):
     """The algorithm behind `Mixture(members=…)`: refuses what cannot be mixed, makes the rules and the points."""
 
     name: Any
     members: Any
     """The members' algorithms."""
+
+    mixes = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
@@ -206,8 +236,6 @@ class Committee:
                 f"Mixture: its members' domains have {' and '.join(map(str, sorted(fixed)))} coordinates."
             )
 
-    averaging = False
-
     @property
     def loss(self) -> Any:
         return self.members[0].loss
@@ -217,6 +245,14 @@ class Committee:
         """The members' own if it is the same; the mean of their points lies in it too."""
         sets = tuple(member.domain for member in self.members)
         return sets[0] if all(domain == sets[0] for domain in sets) else Joint(sets)
+
+    def member_names(self) -> list[str]:
+        same = f"loss={self.loss!r}, "  # which all of them share
+        return [f"{member.name}({member.describe().replace(same, '', 1)})" for member in self.members]
+
+    def bytes_per_feature(self, point: Any) -> int:
+        arrays = [array for member in point.points() for array in state_of(member, point.size()).values()]
+        return sum(array.nbytes // len(array) for array in arrays if len(array) == point.size())
 
     def describe(self) -> str:
         return f"members=[{', '.join(f'{member.name}({member.describe()})' for member in self.members)}]"
@@ -237,16 +273,16 @@ class Committee:
     def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[CommitteeRule, Seats]:
         begun, K = [member.start(size, first, room) for member in self.members], len(self.members)
         chances = self.loss.log_odds
-        members = np.zeros((COST + 1, K))
+        members = np.zeros((len(MEMBERS), K))
         members[SHARES] = 1.0 / K
         seats = Seats(
             tree=tree(Leaf, Branch, [point for _, point in begun]),
             members=members,
             kinds=np.ones(1),
             memory=open_memory(MIXING_MEMORY, chances),
-            scratch=np.zeros((SCRATCH, K)),
-            work=np.zeros((LOWEST + 1, 1)),
-            room=np.zeros((COST + 1, K)),
+            scratch=np.zeros((len(SCRATCH), K)),
+            work=np.zeros((len(MIXING), 1)),
+            room=np.zeros((len(MEMBERS), K)),
             reach=self.loss.reach if chances else math.inf,
             limit=_limit(self.loss),
             way=ByChance(0) if chances else ByMean(0),

@@ -1,87 +1,84 @@
 """Exponential weights over members that come in kinds (docs/theory.md, B12), round by round inside a compiled loop.
 
-A member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`Chances`), at rate η = 1, or 1/(largest
+A member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`ByChance`), at rate η = 1, or 1/(largest
 example weight so far) where that weight is more than 1, and the mixture loses at most ln K/η more than any member while
-η stays. For every other loss predictions are averaged (`Means`), and η is AdaHedge's, ln K / Σ gaps, where a round's
+η stays. For every other loss predictions are averaged (`ByMean`), and η is AdaHedge's, ln K / Σ gaps, where a round's
 gap is by how much the mixture's own loss exceeds the mix loss −(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald,
 Koolen 2014, with the loss of the prediction made in place of the mean loss): it loses at most 2 Σ gaps more than any
 member. Where the loss is curved the gaps stop growing, and the price is a constant. Logistic loss has gaps too, where
 an example weighs more than 1 and than all before it: its prediction was made at too high a rate, and the price is ln
 K/η + Σ gaps.
+
+Both rest on one inequality, which holds after every round and which `Experts.resettle` restores after a merge:
+Σ loss of the mixture ≤ Φ + Σ gaps, with the potential Φ = −(1/η) ln Σ e^{−η·loss}/K.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rue.compiled.arithmetic import exp, log
-from rue.compiled.bridge import values
+from rue.compiled import lanes, noinline, values
+from rue.compiled.arithmetic import choose, exp, higher, log
 from rue.compiled.intrinsics import LANES
-from rue.compiled.lanes import choose, higher, lanes
 from rue.domains import Reals
-from rue.errors import SettingsError
-from rue.learners.points import MEMORY
+from rue.errors import DataError, SettingsError
+from rue.layout import Numbers
+from rue.learners.algorithm import Algorithm
+from rue.learners.mixture.layout import (
+    COST,
+    ETA,
+    GAPS,
+    HEAVIEST,
+    LOSSES,
+    LOWEST,
+    MIXED,
+    MIXED_NO,
+    MIXED_YES,
+    NO,
+    PREDICTION,
+    SHARES,
+    STEP,
+    YES,
+)
 from rue.streams import numbering
 
-__all__ = [
-    "COST",
-    "ETA",
-    "GAPS",
-    "HEAVIEST",
-    "LOSSES",
-    "LOWEST",
-    "MIXED",
-    "MIXED_NO",
-    "MIXED_YES",
-    "MIXING_MEMORY",
-    "NO",
-    "PREDICTION",
-    "SCRATCH",
-    "SHARES",
-    "STEP",
-    "YES",
-    "ByChance",
-    "ByMean",
-    "Chances",
-    "Means",
-    "Pooling",
-    "open_memory",
-]
-
-# Rows of `members`: what each has lost, its share of its kind's weight, and what the present round cost it.
-LOSSES, SHARES, COST = range(3)
-# Rows of `scratch`: predictions, the probabilities of yes and no they stand for, then the steps to take.
-PREDICTION, YES, NO, STEP = range(4)
-SCRATCH = 4
-# Rows of `work`, a column a kind: the probabilities of yes and no of its mixture, or its mean; what its best has lost.
-MIXED_YES, MIXED_NO, LOWEST = range(3)
-# Places in `memory`: the rate η, Σ gaps, the largest example weight but 1 at least, and what the mixture has lost.
-ETA, GAPS, HEAVIEST, MIXED = range(MEMORY, MEMORY + 4)
-MIXING_MEMORY = MEMORY + 4
+__all__ = ["ByChance", "ByMean", "Experts", "Pooling", "open_memory"]
 
 LEAST = -300.0
 """The logarithm of the least share: with less, products are numbers too small to be fast (subnormal)."""
 
-E = TypeVar("E")
 
-
-def open_memory(places: int, chances: bool) -> Any:
-    """The memory of a mixture before its first round, with so many places in all."""
-    memory = np.zeros(places)
+def open_memory(numbers: Numbers, chances: bool) -> Any:
+    """The numbers of a mixture before its first round."""
+    memory = np.zeros(len(numbers))
     memory[HEAVIEST] = 1.0
     memory[ETA] = 1.0 if chances else math.inf
     return memory
 
 
-class Pooling:
+class Pooling(Algorithm):
     """What the algorithms share that run as many rates of each of their kinds side by side."""
 
     name: Any
     rates: int
-    averaging = False
+
+    kind_names: ClassVar[tuple[str, ...]]
+    """What its kinds are called."""
+    mixes = True
+
+    def member_names(self) -> list[str]:
+        return [kind for kind in self.kind_names for _ in range(self.rates)]
+
+    def bytes_per_feature(self, point: Any) -> int:
+        return self.budget
+
+    @property
+    def budget(self) -> int:
+        """The bytes a feature takes."""
+        raise NotImplementedError
 
     @property
     def domain(self) -> Any:
@@ -96,35 +93,6 @@ class Pooling:
         """Refuse a number of rates that does not fill the lanes."""
         if not LANES <= self.rates <= 64 or self.rates % LANES:
             raise SettingsError(f"{self.name}: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
-
-
-def begin(self: Any, kind: Any) -> Any:
-    """The first member of a kind."""
-    return kind * (self.members.shape[1] // self.kinds.size)
-
-
-def running(self: Any) -> Any:
-    """How many members run: those of the last kinds may have retired."""
-    kinds = self.kinds.size
-    while self.kinds[kinds - 1] < 0.0:
-        kinds -= 1
-    return self.begin(kinds)
-
-
-def retire(self: Any, kind: Any) -> Any:
-    """A kind stops running: it changes places with the last that does, whose place is returned, and has no weight."""
-    members, kinds, last, each = self.members, self.kinds, self.running() // self.begin(1) - 1, self.begin(1)
-    for row in range(members.shape[0]):
-        for i in range(each):
-            a, b = kind * each + i, last * each + i
-            members[row, a], members[row, b] = members[row, b], members[row, a]
-    total = 0.0
-    kinds[kind], kinds[last] = kinds[last], -1.0
-    for k in range(last):
-        total += kinds[k]
-    for k in range(last):
-        kinds[k] /= total
-    return last
 
 
 @lanes(fold="sum")
@@ -178,131 +146,187 @@ def chances_of(p: Any) -> Any:
     return choose(p, 0.0, less, more), choose(p, 0.0, more, less)
 
 
-def settle(self: Any, work: Any) -> None:
-    """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
-    losses, shares, kinds, eta = self.members[LOSSES], self.members[SHARES], self.kinds, self.memory[ETA]
-    each, lowest, best, total = self.begin(1), work[LOWEST], math.inf, 0.0
-    running = self.running() // each
-    for kind in range(running):
-        first = kind * each
-        least = least_of(first, each, losses)
-        lowest[kind], best = least, min(best, least)
-        minus(first, each, shares, losses, least)
-    if eta < math.inf:
-        weight_of(0, running * each, shares, shares, eta, LEAST)
-    else:
-        for i in range(running * each):
-            shares[i] = 1.0 if shares[i] == 0.0 else 0.0
-    for kind in range(running):
-        first, away = kind * each, lowest[kind] - best
-        part = total_of(first, each, shares)
-        kinds[kind] = part * (1.0 if away == 0.0 else exp(max(LEAST, -eta * away)) if eta < math.inf else 0.0)
-        total += kinds[kind]
-        times(first, each, shares, shares, 1.0 / part)
-    for kind in range(running):
-        kinds[kind] /= total
-
-
-def mix_loss(self: Any, scratch: Any) -> Any:
-    """−(1/η) ln Σ v e^{−η·cost}, by how much −(1/η) ln Σ e^{−η·loss} grows; the least loss, if η is infinite.
-
-    From the losses and not from the shares, which know nothing of those far behind who take the lead in this round.
-    """
-    losses, shares, costs, eta = self.members[LOSSES], self.members[SHARES], self.members[COST], self.memory[ETA]
-    many, leading, room = self.running(), 0.0, scratch[STEP]
-    best = least_of(0, many, losses)
-    ahead_of(0, many, room, losses, best, costs)
-    lowest = least_of(0, many, room)
-    if not eta < math.inf:
-        return lowest
-    minus(0, many, room, room, lowest)
-    weight_of(0, many, room, room, eta, -math.inf)
-    for i in range(many):
-        if losses[i] == best:
-            leading = self.kinds[i // self.begin(1)] * shares[i]  # one over Σ e^{−η(loss − best)}
-    return lowest - math.log(total_of(0, many, room) * leading) / eta
-
-
-def _experts(cls: type[E]) -> type[E]:
-    """Members `begin(kind)` to `begin(kind + 1)` are of one kind; `kinds` has each kind's weight, −1 when retired."""
-    for word in (begin, running, retire, settle, mix_loss):
-        setattr(cls, word.__name__, word)
-    return values(cls)
-
-
-@_experts
-class Chances(NamedTuple):
-    """Probabilities are mixed."""
+@values
+class Experts(NamedTuple):
+    """The members of a mixture: those from `begin(kind)` to `begin(kind + 1)` are of one kind."""
 
     members: Any
+    """A column for each member (`layout.MEMBERS`)."""
     kinds: Any
+    """The weight of each kind; −1 for one that has retired, and those that run come first."""
     memory: Any
+    way: Any
+    """How predictions are mixed: `ByChance` or `ByMean`."""
 
-    def mixed(self: Any, scratch: Any, work: Any) -> Any:
-        """The log-odds of the mixture of the predictions in `scratch`; each kind's probabilities into `work`."""
-        yes, no, shares, each = scratch[YES], scratch[NO], self.members[SHARES], self.begin(1)
-        many, ayes, noes = self.running(), 0.0, 0.0
-        chances_of(0, many, yes, no, scratch[PREDICTION])
-        for kind in range(many // each):
-            aye, nay = inner(kind * each, each, shares, yes), inner(kind * each, each, shares, no)
-            work[MIXED_YES, kind], work[MIXED_NO, kind] = aye, nay
-            ayes += self.kinds[kind] * aye
-            noes += self.kinds[kind] * nay
-        return log(ayes / noes)
+    def mixed(self, scratch: Any, work: Any) -> Any:
+        """The mixture of the predictions in `scratch`; each kind's into `work`."""
+        return self.way.mixed(self, scratch, work)
 
-    def charge(self: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
+    def charge(self, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
         """Enter a round: the members' costs stand in `members`, the mixture's is given."""
-        m, costs, losses = self.memory, self.members[COST], self.members[LOSSES]
-        m[MIXED] += cost
-        if weight > m[HEAVIEST]:  # the prediction was made at too high a rate
-            m[HEAVIEST], m[ETA] = weight, 1.0 / weight
-            self.settle(work)
-            m[GAPS] += max(0.0, cost - self.mix_loss(scratch))
-        plus(0, self.running(), losses, losses, costs)
+        self.memory[MIXED] += cost
+        self.way.charge(self, cost, weight, scratch, work)
+        plus(0, self.running(), self.members[LOSSES], self.members[LOSSES], self.members[COST])
         self.settle(work)
 
+    def begin(self, kind: Any) -> Any:
+        """The first member of a kind."""
+        return kind * (self.members.shape[1] // self.kinds.size)
 
-@_experts
-class Means(NamedTuple):
-    """Predictions are averaged."""
+    def running(self) -> Any:
+        """How many members run: those of the last kinds may have retired."""
+        kinds = self.kinds.size
+        while self.kinds[kinds - 1] < 0.0:
+            kinds -= 1
+        return self.begin(kinds)
 
-    members: Any
-    kinds: Any
-    memory: Any
+    @noinline
+    def retire(self, kind: Any) -> Any:
+        """Retire a kind: it changes places with the last that runs, whose place is returned, and has no weight."""
+        members, kinds, last, each = self.members, self.kinds, self.running() // self.begin(1) - 1, self.begin(1)
+        for row in range(members.shape[0]):
+            for i in range(each):
+                a, b = kind * each + i, last * each + i
+                members[row, a], members[row, b] = members[row, b], members[row, a]
+        total = 0.0
+        kinds[kind], kinds[last] = kinds[last], -1.0
+        for k in range(last):
+            total += kinds[k]
+        for k in range(last):
+            kinds[k] /= total
+        return last
 
-    def mixed(self: Any, scratch: Any, work: Any) -> Any:
-        """The mean of the predictions in `scratch`; each kind's into `work`."""
-        p, shares, mean, each = scratch[PREDICTION], self.members[SHARES], 0.0, self.begin(1)
-        for kind in range(self.running() // each):
-            own = inner(kind * each, each, shares, p)
-            work[MIXED_YES, kind] = own
-            mean += self.kinds[kind] * own
-        return mean
+    @noinline
+    def settle(self, work: Any) -> None:
+        """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
+        losses, shares, kinds, eta = self.members[LOSSES], self.members[SHARES], self.kinds, self.memory[ETA]
+        each, lowest, best, total = self.begin(1), work[LOWEST], math.inf, 0.0
+        running = self.running() // each
+        for kind in range(running):
+            first = kind * each
+            least = least_of(first, each, losses)
+            lowest[kind], best = least, min(best, least)
+            minus(first, each, shares, losses, least)
+        if eta < math.inf:
+            weight_of(0, running * each, shares, shares, eta, LEAST)
+        else:
+            for i in range(running * each):
+                shares[i] = 1.0 if shares[i] == 0.0 else 0.0
+        for kind in range(running):
+            first, away = kind * each, lowest[kind] - best
+            part = total_of(first, each, shares)
+            kinds[kind] = part * (1.0 if away == 0.0 else exp(max(LEAST, -eta * away)) if eta < math.inf else 0.0)
+            total += kinds[kind]
+            times(first, each, shares, shares, 1.0 / part)
+        for kind in range(running):
+            kinds[kind] /= total
 
-    def charge(self: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
-        m, costs, losses = self.memory, self.members[COST], self.members[LOSSES]
-        m[MIXED] += cost
-        m[GAPS] += max(0.0, cost - self.mix_loss(scratch))
-        m[ETA] = math.log(self.members.shape[1]) / m[GAPS] if m[GAPS] > 0.0 else math.inf
-        plus(0, self.running(), losses, losses, costs)
+    @noinline
+    def mix_loss(self, scratch: Any) -> Any:
+        """−(1/η) ln Σ v e^{−η·cost}, by how much −(1/η) ln Σ e^{−η·loss} grows; the least loss, if η is infinite.
+
+        From the losses and not from the shares, which know nothing of those far behind who take the lead in this round.
+        """
+        losses, shares, costs, eta = self.members[LOSSES], self.members[SHARES], self.members[COST], self.memory[ETA]
+        many, leading, room = self.running(), 0.0, scratch[STEP]
+        best = least_of(0, many, losses)
+        ahead_of(0, many, room, losses, best, costs)
+        lowest = least_of(0, many, room)
+        if not eta < math.inf:
+            return lowest
+        minus(0, many, room, room, lowest)
+        weight_of(0, many, room, room, eta, -math.inf)
+        for i in range(many):
+            if losses[i] == best:
+                leading = self.kinds[i // self.begin(1)] * shares[i]  # one over Σ e^{−η(loss − best)}
+        return lowest - math.log(total_of(0, many, room) * leading) / eta
+
+    def resettle(self, work: Any) -> None:
+        """The rate and the shares, from losses and gaps that several parts of a stream have added up.
+
+        Every part began with the weights of the base, so together they may have lost more than the potential Φ of the
+        losses and the sum of their gaps: then the gaps are raised to the difference. For `ByMean` that lowers η, which
+        raises Φ, so the inequality holds after it too.
+        """
+        m, running = self.memory, self.running()
+        self.way.set_rate(self)
+        losses = self.members[LOSSES, :running]
+        if m[ETA] < math.inf:
+            behind = np.exp(-m[ETA] * (losses - losses.min())).sum() / self.members.shape[1]
+            potential = losses.min() - math.log(behind) / m[ETA]
+        else:
+            potential = losses.min()
+        m[GAPS] = max(m[GAPS], m[MIXED] - potential)
+        self.way.set_rate(self)
         self.settle(work)
+
+    def require_sane(self) -> None:
+        """Refuse members from a file that have no weights to divide by, or no rate to multiply by."""
+        shares = self.members[SHARES].reshape(self.kinds.size, -1)
+        if not (self.memory[[HEAVIEST, GAPS, ETA]] >= 0.0).all() or not np.isfinite(self.members).all():
+            raise DataError("its members' losses are impossible")
+        if not (self.kinds.max() > 0.0 and (shares >= 0.0).all() and (shares.sum(axis=1) > 0.0).all()):
+            raise DataError("its members have no weight")
 
 
 @values
 class ByChance(NamedTuple):
-    """Stands for `Chances` where only a type can tell which it is to be, so that the other is not compiled."""
+    """Probabilities are mixed. A class without content, so that only its type tells and the other is not compiled."""
 
     nothing: Any
 
-    def over(self, members: Any, kinds: Any, memory: Any) -> Any:
-        return Chances(members, kinds, memory)
+    def mixed(self, experts: Any, scratch: Any, work: Any) -> Any:
+        """The log-odds of the mixture of the predictions in `scratch`; each kind's probabilities into `work`."""
+        yes, no, shares, each = scratch[YES], scratch[NO], experts.members[SHARES], experts.begin(1)
+        many, ayes, noes = experts.running(), 0.0, 0.0
+        chances_of(0, many, yes, no, scratch[PREDICTION])
+        for kind in range(many // each):
+            aye, nay = inner(kind * each, each, shares, yes), inner(kind * each, each, shares, no)
+            work[MIXED_YES, kind], work[MIXED_NO, kind] = aye, nay
+            ayes += experts.kinds[kind] * aye
+            noes += experts.kinds[kind] * nay
+        return log(ayes / noes)
+
+    def charge(self, experts: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
+        """The rate after a round, and its gap."""
+        m = experts.memory
+        if weight > m[HEAVIEST]:  # the prediction was made at too high a rate
+            m[HEAVIEST], m[ETA] = weight, 1.0 / weight
+            experts.settle(work)
+            m[GAPS] += max(0.0, cost - experts.mix_loss(scratch))
+
+    def set_rate(self, experts: Any) -> None:
+        """η, from what has been added up."""
+        experts.memory[ETA] = 1.0 / experts.memory[HEAVIEST]
+
+    def price(self, experts: Any) -> float:
+        """How much more than any member that runs the mixture can have lost (B12)."""
+        m = experts.memory
+        return float(math.log(experts.members.shape[1]) * m[HEAVIEST] + m[GAPS])
 
 
 @values
 class ByMean(NamedTuple):
-    """Stands for `Means`."""
+    """Predictions are averaged."""
 
     nothing: Any
 
-    def over(self, members: Any, kinds: Any, memory: Any) -> Any:
-        return Means(members, kinds, memory)
+    def mixed(self, experts: Any, scratch: Any, work: Any) -> Any:
+        """The mean of the predictions in `scratch`; each kind's into `work`."""
+        p, shares, mean, each = scratch[PREDICTION], experts.members[SHARES], 0.0, experts.begin(1)
+        for kind in range(experts.running() // each):
+            own = inner(kind * each, each, shares, p)
+            work[MIXED_YES, kind] = own
+            mean += experts.kinds[kind] * own
+        return mean
+
+    def charge(self, experts: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
+        experts.memory[GAPS] += max(0.0, cost - experts.mix_loss(scratch))
+        self.set_rate(experts)
+
+    def set_rate(self, experts: Any) -> None:
+        gaps = experts.memory[GAPS]
+        experts.memory[ETA] = math.log(experts.members.shape[1]) / gaps if gaps > 0.0 else math.inf
+
+    def price(self, experts: Any) -> float:
+        return float(2.0 * experts.memory[GAPS])

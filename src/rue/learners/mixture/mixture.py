@@ -7,59 +7,68 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.arithmetic import exp_roughly, log
-from rue.compiled.bridge import parameter
-from rue.compiled.intrinsics import LANES, aligned_zeros
-from rue.compiled.lanes import bits, from_bits, higher, lanes, lower
+from rue.compiled import lanes, noinline, parameter
+from rue.compiled.arithmetic import bits, exp_roughly, from_bits, higher, log, lower
+from rue.compiled.intrinsics import LANES
 from rue.errors import SettingsError
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
 from rue.learners.mixture.committee import committee
-from rue.learners.mixture.matrices import ALONG, CURVATURE, DIAGONAL, MATRICES, NARROW, NOTED, SLOPE
-from rue.learners.mixture.mixing import (
-    COST,
-    MIXED_NO,
-    MIXED_YES,
-    NO,
-    PREDICTION,
-    SCRATCH,
-    SHARES,
-    STEP,
-    YES,
-    ByChance,
-    ByMean,
-    Pooling,
-    open_memory,
-    times,
-)
-from rue.learners.mixture.pool import (
+from rue.learners.mixture.layout import (
+    ALONG,
     CENTRE,
+    COST,
+    CURVATURE,
+    DIAGONAL,
     HELD,
     HIGH,
     KINDS,
     LOW,
+    MATRICES,
     MEAN,
-    NOTES,
+    MIXED_NO,
+    MIXED_YES,
+    NARROW,
+    NO,
+    NOTED,
     POOL_MEMORY,
+    PREDICTION,
+    RATED_MEMBERS,
+    RATES,
+    ROOM,
+    SCRATCH,
+    SHARES,
+    SLOPE,
     SLOPES,
     SPREAD_OF_LABELS,
     STATS,
+    STEP,
     UNIT,
     WORK,
-    PoolPoint,
+    YES,
 )
+from rue.learners.mixture.mixing import ByChance, ByMean, Pooling, open_memory, times
+from rue.learners.mixture.pool import NOTES, PoolPoint
 from rue.learners.points import T
-from rue.losses import Regularised
+from rue.losses.wrappers import unregularised
+from rue.memory import aligned_zeros
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register
 
-__all__ = ["Mixture", "Pooled"]
+__all__ = ["KIND_NAMES", "Mixture", "Pooled"]
 
 GRID, MATRIX_GRID = (2.0**-8, 2.0**6), (2.0**-5, 2.0**2)
 """The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5."""
-RATES = COST + 1
-"""The row of `members` that holds the rates."""
-_FIXED = 8 * STATS + 8
+KIND_NAMES = (
+    "adaptive, by root mean square",
+    "adaptive, by first value",
+    "adaptive, forgetting",
+    "second order, diagonal",
+    "second order, full",
+    "second order, full, forgetting",
+)
+"""What kinds 0 to 5 of `rue.learners.mixture.pool` are called."""
+_FIXED = 8 * len(STATS) + 8
 """The bytes a feature takes beside its weights."""
 
 
@@ -93,6 +102,7 @@ class _Rule:
         """The slope and the curvature at each kind's mixed prediction."""
         raise NotImplementedError
 
+    @noinline
     def choose_steps(self, point: Any, members: Any, y: Any) -> None:
         """How far each member's prediction is to move, into `scratch`, where by now rate·⟨f, x⟩ stands."""
         raise NotImplementedError
@@ -258,6 +268,7 @@ class MeanRule(_Rule):
             step[i] = (q - self.loss.prox(q, y, step[i])) / m[UNIT]
 
 
+@register("algorithm", "pooled")
 @parameter
 class Pooled(Pooling):
     """The algorithm behind `Mixture`: refuses nonsense, makes the rule and the pool."""
@@ -268,15 +279,16 @@ class Pooled(Pooling):
     """How many members each kind has."""
     intercept: bool
 
+    kind_names = KIND_NAMES
+
     def __post_init__(self) -> None:
-        if isinstance(self.loss, Regularised):
+        if unregularised(self.loss)[1]:
             raise SettingsError("Mixture: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
         require_loss(self.loss, "Mixture")
         self.require_rates()
 
     @property
     def budget(self) -> int:
-        """The bytes a feature takes."""
         return _FIXED + _per_rate(self.loss) * self.rates
 
     def describe(self) -> str:
@@ -296,7 +308,7 @@ class Pooled(Pooling):
         size = size if room is None else room
         classes = self.loss.task == "classify"
         grid, matrix_grid = (np.geomspace(*ends, self.rates) for ends in (GRID, MATRIX_GRID))
-        members = aligned_zeros((RATES + 1, KINDS * self.rates))
+        members = aligned_zeros((len(RATED_MEMBERS), KINDS * self.rates))
         members[SHARES] = 1.0 / self.rates
         members[RATES] = np.concatenate([grid] * DIAGONAL + [matrix_grid] * MATRICES)
         chances = self.loss.log_odds
@@ -307,17 +319,17 @@ class Pooled(Pooling):
         pool = PoolPoint(
             lines=np.zeros(size, dtype=np.uint32),
             weights=aligned_zeros((size + 1, DIAGONAL * self.rates), _precision(self.loss)),
-            stats=aligned_zeros((size + 1, STATS)),
+            stats=aligned_zeros((size + 1, len(STATS))),
             slots=np.zeros(size + 1, dtype=np.int32),
             matrices=np.zeros((MATRICES, NARROW, self.rates + NARROW)),
             members=members,
             kinds=np.full(KINDS, 1.0 / KINDS),
             seats=np.arange(KINDS),
             memory=memory,
-            scratch=aligned_zeros((SCRATCH, KINDS * self.rates)),
-            work=np.zeros((WORK, KINDS)),
-            room=np.zeros((1 + MATRICES, NARROW)),
-            notes=aligned_zeros((NOTED, NOTES)),
+            scratch=aligned_zeros((len(SCRATCH), KINDS * self.rates)),
+            work=np.zeros((len(WORK), KINDS)),
+            room=np.zeros((len(ROOM), NARROW)),
+            notes=aligned_zeros((len(NOTED), NOTES)),
             spots=np.zeros(NOTES + 2, dtype=np.int64),
             given=np.zeros(1, dtype=np.int64),
             rates=(0,) * self.rates,

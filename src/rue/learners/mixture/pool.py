@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
-from rue.compiled.intrinsics import fetch, gather_rows, move_rows
-from rue.compiled.transposing import EIGHT, as_columns, as_rows
+from rue.compiled import noinline, values
+from rue.compiled.intrinsics import EIGHT, as_columns, as_rows, fetch, gather_rows, move_rows
+from rue.errors import DataError
+from rue.layout import Layout
 from rue.learners.mixture.columns import (
     NEAR,
     by_first_of,
@@ -38,50 +39,49 @@ from rue.learners.mixture.columns import (
     less_steep,
     visited,
 )
-from rue.learners.mixture.matrices import (
+from rue.learners.mixture.layout import (
     ALONG,
+    CENTRE,
     CURVATURE,
     DIAGONAL,
     DIRECTION,
+    ETA,
     FIRST,
+    HELD,
+    HIGH,
+    KINDS,
     KNOWN,
     LARGEST,
+    LOW,
+    LOWEST,
     MATRICES,
+    NARROW,
+    POOL,
+    PREDICTION,
     ROW,
     SCALED,
+    SHARES,
     SLOPE,
+    SLOPES,
+    SPREAD_OF_LABELS,
     SQUARES,
+    STATS,
+    STEP,
     SUMS,
+    UNIT,
     USED,
     VALUE,
     VISITS,
-    with_matrices,
 )
-from rue.learners.mixture.mixing import ETA, LOWEST, MIXING_MEMORY, PREDICTION, SHARES, STEP, inner
-from rue.learners.mixture.slots import with_lines
+from rue.learners.mixture.matrices import Matrices
+from rue.learners.mixture.mixing import Experts, inner
 from rue.learners.points import T
+from rue.memory import aligned_zeros
 from rue.norms import SMALL, UP
 from rue.rows import SOON
 
-__all__ = [
-    "CENTRE",
-    "COLUMNS",
-    "HELD",
-    "HIGH",
-    "KINDS",
-    "LOW",
-    "MEAN",
-    "NOTES",
-    "POOL_MEMORY",
-    "SLOPES",
-    "SPREAD_OF_LABELS",
-    "STATS",
-    "UNIT",
-    "WORK",
-    "PoolPoint",
-]
+__all__ = ["COLUMNS", "NOTES", "PoolPoint"]
 
-KINDS = DIAGONAL + MATRICES
 BY_VISIT = 0.99
 """What is left of the sums of kind 2 after a visit."""
 HOPELESS, FAR = 0.1, 500.0
@@ -93,22 +93,15 @@ NOTES = 512
 COLUMNS = (0, 2, 3, 1)
 """Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a line of the cache."""
 
-STATS, WORK = SUMS + DIAGONAL, CURVATURE + 1
-# Places in `memory`: the labels' centre and unit; the range of predictions in that unit, and of the labels the mass,
-# the mean and Σ(y − mean)²; Σslope² of the mean as a prediction.
-CENTRE, UNIT, LOW, HIGH, HELD, MEAN, SPREAD_OF_LABELS, SLOPES = range(MIXING_MEMORY, USED)
-POOL_MEMORY = USED + 1
-
 _1 = np.uint64(1)
 _LINE = np.uint64(16)
 """How many float32 a line of the cache holds."""
 _FAR = np.uint64(80)
 """How far ahead it is looked which line a feature has, before that is fetched."""
+_STATS = np.uint64(len(STATS))
 
 
 @values
-@with_lines
-@with_matrices
 class PoolPoint(NamedTuple):
     """The state of a mixture."""
 
@@ -144,11 +137,20 @@ class PoolPoint(NamedTuple):
     exact: Any
     """Whether kinds 4 and 5 divide by the first value."""
 
+    @property
+    def layout(self) -> Layout:
+        return POOL
+
     def size(self) -> Any:
         return self.lines.size
 
     def experts(self) -> Any:
-        return self.way.over(self.members, self.kinds, self.memory)
+        return Experts(self.members, self.kinds, self.memory, self.way)
+
+    def second_order(self) -> Any:
+        """Kinds 4 and 5."""
+        own = self.slots, self.matrices, self.stats, self.seats, self.memory, self.scratch
+        return Matrices(*own, self.work, self.room, self.notes, self.spots, self.rates, self.exact)
 
     # Predicting.
 
@@ -157,7 +159,7 @@ class PoolPoint(NamedTuple):
         self.foretell(row)
         return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch, self.work)
 
-    def foretell(self: Any, row: Any) -> None:
+    def foretell(self, row: Any) -> None:
         """Every member's prediction, in units of the labels, into `scratch`."""
         p, low, high = self.scratch[PREDICTION], self.memory[LOW], self.memory[HIGH]
         begin, n, room, r = np.int64(0), np.int64(row.many()), self.notes.shape[1], len(self.rates)
@@ -171,7 +173,7 @@ class PoolPoint(NamedTuple):
                     v, at = self.notes[SCALED + kind % 3], self.seats[kind] * r  # kind 3 divides as kind 0 does
                     gather_rows(p, at, self.weights, self.spots, COLUMNS[kind] * r, v, many, self.rates)
             if self.memory[USED] > 0.0:
-                self.collect(many)
+                self.second_order().collect(many)
         for i in range(p.size):
             p[i] = min(high, max(low, p[i]))
 
@@ -217,14 +219,30 @@ class PoolPoint(NamedTuple):
         soon, wide = np.uint64(row.place(k + SOON)), np.uint64(self.weights.shape[1])
         if soon < np.uint64(self.lines.size):
             line = np.uint64(self.lines[soon])
-            fetch(self.stats, line * np.uint64(STATS))
+            fetch(self.stats, line * _STATS)
             fetch(self.weights, line * wide)
             if both:
                 fetch(self.weights, line * wide + _LINE)
 
+    # Rows of the tables are given out one after the other, as features come: a wide stream uses few of its features,
+    # and those that come often come early, so their rows lie together. Row 0 stays empty, for all that have none.
+
+    @noinline
+    def claim(self, row: Any, begin: Any, end: Any) -> None:
+        """Give lines to those of a row's features that are noted and have none."""
+        lines, spots, many = self.lines, self.spots, 0
+        for k in range(begin, end):
+            j, x = row.feature(np.uint64(k))
+            if x != 0.0:
+                if lines[j] == 0:
+                    self.given[0] += 1
+                    lines[j] = self.given[0]
+                spots[many] = lines[j]
+                many += 1
+
     # Learning: `measure` a row, then `advance` along the directions by the steps that stand in `scratch`.
 
-    def measure(self: Any, row: Any) -> None:
+    def measure(self, row: Any) -> None:
         """Enter a row into the sums, with the slopes and curvatures in `work`, and find ⟨f, x⟩ of every kind."""
         begin, n, room = np.int64(0), np.int64(row.many()), self.notes.shape[1]
         for kind in range(KINDS):
@@ -237,7 +255,7 @@ class PoolPoint(NamedTuple):
             if self.spots[room + 1] > 0:
                 self.claim(row, before, begin)
             if self.memory[USED] >= 0.0:
-                self.fill_room(many)
+                self.second_order().fill_room(many)
             known = self.notes[KNOWN:]
             largest, squares, visits, first = known[LARGEST], known[SQUARES], known[VISITS], known[FIRST]
             x = self.notes[VALUE]
@@ -249,7 +267,7 @@ class PoolPoint(NamedTuple):
             as_rows(self.stats, self.spots, self.notes, KNOWN, many)
         for which in range(MATRICES):
             if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
-                self.multiply(which)
+                self.second_order().multiply(which)
 
     def adapt(self, kind: Any, many: Any, left: Any) -> None:
         """The directions of kind 0, 1 or 2, whose sums are multiplied by `left` before g²v² is added; their ⟨f, x⟩."""
@@ -270,7 +288,7 @@ class PoolPoint(NamedTuple):
             less_curved(0, many, total, f, v, total, self.work[CURVATURE, seat])
             self.work[ALONG, seat] += inner(0, many, f, v)
 
-    def advance(self: Any, row: Any) -> None:
+    def advance(self, row: Any) -> None:
         """Every member takes its step."""
         begin, n, room, r = np.int64(0), np.int64(row.many()), self.notes.shape[1], len(self.rates)
         while begin < n:
@@ -282,7 +300,7 @@ class PoolPoint(NamedTuple):
                     move_rows(self.weights, self.spots, column, self.scratch[STEP], at, f, many, self.rates)
         for which in range(MATRICES):
             if self.memory[USED] >= 0.0 and self.seats[DIAGONAL + which] >= 0:
-                self.turn(which)
+                self.second_order().turn(which)
 
     def look_up(self, row: Any, begin: Any, end: Any) -> Any:
         """Note the directions of as many features, whose statistics have the row in them by now; where to go on."""
@@ -311,6 +329,7 @@ class PoolPoint(NamedTuple):
         gone = seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0
         return gone != (m[USED] < 0.0) or (m[T] >= PATIENCE and int(m[T]) % LOOK == 0)
 
+    @noinline
     def retire_some(self) -> None:
         """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
 
@@ -383,3 +402,58 @@ class PoolPoint(NamedTuple):
     def places(self) -> Any:
         """For each kind its place among `kinds` and `members`, whether it runs or not."""
         return np.where(self.seats < 0, -1 - self.seats, self.seats)
+
+    # Room, and the form that files have.
+
+    def grown(self, domain: Any, size: int) -> Any:
+        """Room for `size` coordinates; pages that nobody has written to take no memory."""
+        used, lines, tables = int(self.given[0]) + 1, np.zeros(size, dtype=np.uint32), self._empty(size + 1)
+        lines[: self.lines.size] = self.lines
+        for name, table in tables.items():
+            table[:used] = getattr(self, name)[:used]
+        return self._replace(lines=lines, **tables)
+
+    def _empty(self, rows: int, slots: Any = np.int32) -> dict[str, Any]:
+        """Tables like its own, of so many lines, all zeros; with this type of slots."""
+        wide = [getattr(self, name) for name in ("weights", "stats")]
+        weights, stats = (aligned_zeros((rows, table.shape[1]), table.dtype) for table in wide)
+        return {"weights": weights, "stats": stats, "slots": np.zeros(rows, dtype=slots)}
+
+    def laid_out(self) -> Any:
+        """With a row for each coordinate, in their order, as a file has it; for reading and writing, not for rounds."""
+        if self.lines is None:
+            return self
+        used, tables = np.flatnonzero(self.lines), self._empty(self.lines.size, np.int64)
+        for name, table in tables.items():
+            table[used] = getattr(self, name)[self.lines[used]]
+        return self._replace(lines=None, **tables)
+
+    def gathered(self) -> Any:
+        """The inverse of `laid_out`: rows for the features that have occurred, in the order of their coordinates."""
+        used = np.flatnonzero((self.stats != 0.0).any(axis=1) | (self.weights != 0.0).any(axis=1) | (self.slots != 0))
+        size, given = len(self.stats), np.array([used.size])
+        lines, tables = np.zeros(size, dtype=np.uint32), self._empty(size + 1)
+        lines[used] = np.arange(1, used.size + 1)
+        for name, table in tables.items():
+            table[1 : used.size + 1] = getattr(self, name)[used]
+        return self._replace(lines=lines, given=given, **tables)
+
+    def require_sane(self, algorithm: Any) -> None:
+        """Refuse a state from a file that rounds could not go on from: what compiled code takes for granted."""
+        m, used = self.memory, float(self.memory[USED])
+        lines = self.slots[self.slots > 0]
+        if used != int(used) or not -1 <= used <= NARROW or lines.size > NARROW or (lines > NARROW).any():
+            raise DataError("its matrices do not fit its features")
+        if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
+            raise DataError("its labels are impossible")
+        running = self.kinds >= 0.0
+        seats, many = self.places(), int(running.sum())
+        fits = np.array_equal(np.sort(seats), np.arange(KINDS)) and running[:many].all() and many > 0
+        if not fits or ((seats < many) != (self.seats >= 0)).any() or (seats[DIAGONAL:] < many).any() != (used >= 0.0):
+            raise DataError("its members do not fit together")
+        self.experts().require_sane()
+
+    def from_format_1(self) -> None:
+        """Files of format 1 had the weights of kinds 0 to 3 in the order of their numbers."""
+        kinds = self.weights.reshape(len(self.weights), DIAGONAL, -1)
+        kinds[:, list(COLUMNS)] = kinds.copy()

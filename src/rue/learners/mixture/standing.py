@@ -10,18 +10,11 @@ from typing import Any
 import numpy as np
 
 from rue.learners.learner import Learner
-from rue.learners.mixture.committee import Committee
-from rue.learners.mixture.mixing import GAPS, HEAVIEST, LOSSES, MIXED, SHARES, Chances
-from rue.learners.mixture.mixture import RATES, Pooled
+from rue.learners.mixture.layout import LOSSES, MIXED, RATES, SHARES
 from rue.learners.mixture.pool import PoolPoint
-from rue.learners.points import state_of
-from rue.learners.softmax.multiclass import Softmax
 
 __all__ = [
-    "KIND_NAMES",
-    "MIXTURES",
     "MOST_LOOKS",
-    "SOFTMAX_NAMES",
     "Course",
     "Member",
     "Standing",
@@ -30,19 +23,6 @@ __all__ = [
     "standing",
 ]
 
-KIND_NAMES = (
-    "adaptive, by root mean square",
-    "adaptive, by first value",
-    "adaptive, forgetting",
-    "second order, diagonal",
-    "second order, full",
-    "second order, full, forgetting",
-)
-"""What kinds 0 to 5 of `rue.learners.mixture.pool` are called."""
-SOFTMAX_NAMES = (*KIND_NAMES[:3], "adaptive, centred", "second order, centred", "second order, centred, forgetting")
-"""What kinds 0 to 5 of `rue.learners.softmax.softmax` are called."""
-MIXTURES = (Pooled, Softmax, Committee)
-"""Algorithms that have members."""
 MARKS = 4
 """How many looks are taken while the number of examples doubles."""
 MOST_LOOKS = 256
@@ -110,33 +90,19 @@ class Standing:
 def standing(learner: Learner) -> Standing | None:
     """How the members of a mixture stand; None for other learners."""
     algorithm = learner.algorithm
-    if not isinstance(algorithm, MIXTURES):
+    if not algorithm.mixes:
         return None
     pool = learner._point if learner._point is not None else algorithm.start(1)[1]
     many = pool.members.shape[1]
-    if isinstance(algorithm, Committee):
-        same = f"loss={algorithm.loss!r}, "
-        kinds = [f"{member.name}({member.describe().replace(same, '', 1)})" for member in algorithm.members]
-        rates: list[float | None] = [None] * many
-    else:
-        names = KIND_NAMES if isinstance(algorithm, Pooled) else SOFTMAX_NAMES
-        kinds = [name for name in names for _ in range(algorithm.rates)]
+    rates: list[float | None] = [None] * many
+    if len(pool.members) > RATES:
         rates = pool.members[RATES, _order(pool)].tolist()
     running = np.repeat(pool.kinds >= 0.0, many // pool.kinds.size)[_order(pool)].tolist()
     losses = pool.members[LOSSES, _order(pool)].tolist()
-    columns = zip(kinds, rates, losses, _weights(pool).tolist(), running, strict=True)
+    columns = zip(algorithm.member_names(), rates, losses, _weights(pool).tolist(), running, strict=True)
     members, memory = tuple(Member(*column) for column in columns), pool.memory
-    log_price = isinstance(pool.experts(), Chances)
-    price = math.log(many) * memory[HEAVIEST] + memory[GAPS] if log_price else 2.0 * memory[GAPS]
-    return Standing(members, float(memory[MIXED]), float(price), _bytes(algorithm, pool))
-
-
-def _bytes(algorithm: Any, pool: Any) -> int:
-    """What a feature takes."""
-    if isinstance(algorithm, Committee):
-        rows = [array for point in pool.points() for array in state_of(point, pool.size()).values()]
-        return sum(array.nbytes // len(array) for array in rows if len(array) == pool.size())
-    return int(algorithm.budget) * (pool.classes() if isinstance(algorithm, Softmax) else 1)
+    experts = pool.experts()
+    return Standing(members, float(memory[MIXED]), experts.way.price(experts), algorithm.bytes_per_feature(pool))
 
 
 def _weights(pool: Any) -> Any:
@@ -177,7 +143,7 @@ class Course:
     def look(self, learner: Learner) -> None:
         """Add how a mixture stands."""
         pool = learner._point
-        if not isinstance(learner.algorithm, MIXTURES) or (self.t and self.t[-1] == learner.t):
+        if not learner.algorithm.mixes or (self.t and self.t[-1] == learner.t):
             return
         losses = pool.members[LOSSES].copy()
         losses.reshape(pool.kinds.size, -1)[pool.kinds < 0.0] = math.nan
@@ -206,6 +172,6 @@ class Course:
 
 def members_of(learner: Learner) -> int:
     """How many members a learner has that has begun; 0 for one without members."""
-    if learner._point is None or not isinstance(learner.algorithm, MIXTURES):
+    if learner._point is None or not learner.algorithm.mixes:
         return 0
     return int(learner._point.members.shape[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from rue.compiled.bridge import parameter, values
+from rue.compiled import noinline, parameter, values
 from rue.learners.points import RESIDUAL
 
 __all__ = ["Branch", "BranchRule", "Leaf", "LeafRule", "tree"]
@@ -20,6 +20,7 @@ class Leaf(NamedTuple):
     def size(self) -> Any:
         return self.point.size()
 
+    @noinline
     def tell(self, row: Any, p: Any, k: Any) -> Any:
         """Write the predictions from place k on; the place after them."""
         p[k] = self.point.dot(row)
@@ -46,6 +47,7 @@ class Branch(NamedTuple):
     def size(self) -> Any:
         return min(self.first.size(), self.second.size())
 
+    @noinline
     def tell(self, row: Any, p: Any, k: Any) -> Any:
         return self.second.tell(row, p, self.first.tell(row, p, k))
 
@@ -65,6 +67,7 @@ class LeafRule:
 
     rule: Any
 
+    @noinline
     def teach(self, leaf: Any, row: Any, y: Any, weight: Any) -> Any:
         """Let it learn; what it refuses leaves no trace in it. Whether it has learnt."""
         return self.rule.learn(leaf.point, row, y, weight)[1]
@@ -80,6 +83,7 @@ class BranchRule:
     first: Any
     second: Any
 
+    @noinline
     def teach(self, branch: Any, row: Any, y: Any, weight: Any) -> Any:
         """Whether any of them has learnt."""
         first = self.first.teach(branch.first, row, y, weight)

@@ -12,11 +12,13 @@ from rue.compiled.intrinsics import LANES
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import loop
 from rue.learners.learner import Learner
-from rue.learners.mixture.mixing import ETA, HEAVIEST, SHARES
+from rue.learners.mixture.columns import NEAR
+from rue.learners.mixture.layout import SHARES, VISITS
 from rue.learners.one_example import complaint, dense_row, one_row, sparse_row
 from rue.learners.points import T
+from rue.learners.softmax.layout import CLOSED, HIGHEST, KINDS, WIDE
 from rue.learners.softmax.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_classes
-from rue.learners.softmax.softmax import CLOSED, HIGHEST, KINDS, NARROW, SEEN, SINCE, USED, WIDE
+from rue.learners.softmax.softmax import FLAT
 from rue.learners.turns import Turn
 from rue.ledger import Silent
 from rue.memory import gibibytes, memory_limit
@@ -25,7 +27,7 @@ from rue.rows import DenseRows, SparseRows
 from rue.streams import Block, blocks
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["ClassLearner", "SoftmaxMixture", "require_sane_classes"]
+__all__ = ["ClassLearner", "SoftmaxMixture"]
 
 
 class ClassLearner(Learner):
@@ -191,16 +193,16 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
     share = pool.members[SHARES].reshape(KINDS, -1) * np.maximum(pool.kinds, 0.0)[:, None]
     share = share / pool.members[SHARES].reshape(KINDS, -1).sum(axis=1, keepdims=True) / np.maximum(pool.kinds, 0).sum()
     stats, r = pool.stats, share.shape[1]
-    largest, squares, visits, first = np.where(stats[:, 2] > 0.0, stats.T, 1.0)
+    largest, squares, visits, first = np.where(stats[:, VISITS] > 0.0, stats.T, 1.0)
     point = np.zeros(pool.weights.shape[:2])
     by_root = np.sqrt(squares / visits) / np.where(largest < SMALL, UP, 1.0)
-    for kind, scale in enumerate((by_root, np.maximum(first, 0.001 * largest), largest)):
+    for kind, scale in enumerate((by_root, np.maximum(first, NEAR * largest), largest)):
         point += pool.weights[:, :, kind * r : (kind + 1) * r] @ share[kind] / scale[:, None]
     if pool.memory[CLOSED] == 0.0 and pool.memory[T] > 0.0:
         used = np.flatnonzero(pool.slots)
         lines = pool.slots[used] - 1
         mean, spread = pool.centres[lines].T
-        spread = np.where(spread > 1e-24 * pool.memory[T] * mean * mean, spread, math.inf)
+        spread = np.where(spread > FLAT * pool.memory[T] * mean * mean, spread, math.inf)
         by = np.sqrt(pool.memory[T] / spread)
         if intercept:
             mean[used == 0], by[used == 0] = 0.0, 1.0
@@ -209,24 +211,6 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
         if intercept:
             point[0] -= mean @ found
     return point
-
-
-def require_sane_classes(pool: Any) -> None:
-    """Refuse a stored state that rounds could not go on from: what compiled code takes for granted."""
-    m, used = pool.memory, float(pool.memory[USED])
-    lines = np.sort(pool.slots[pool.slots > 0])
-    if not 0.0 <= used <= NARROW or not np.array_equal(lines, np.arange(1, lines.size + 1)) or lines.size != used:
-        raise DataError("its lines do not fit its features")
-    seen = np.flatnonzero(pool.counts)
-    if m[SEEN] != seen.size or m[HIGHEST] != (seen[-1] + 1 if seen.size else 0) or not m[SINCE] >= 0.0:
-        raise DataError("its classes do not fit together")
-    running = pool.kinds >= 0.0
-    shares = pool.members[SHARES]
-    if not running[:WIDE].all() or (running[WIDE:] != (m[CLOSED] == 0.0)).any() or m[CLOSED] not in (0.0, 1.0):
-        raise DataError("its members do not fit together")
-    weighty = (shares.reshape(KINDS, -1).sum(axis=1) > 0.0).all() and np.isfinite(shares).all()
-    if not (pool.kinds.max() > 0.0 and weighty and (m[[HEAVIEST, ETA]] >= 0.0).all()):
-        raise DataError("its members have no weight")
 
 
 def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int | None = None) -> ClassLearner:

@@ -13,34 +13,40 @@ from typing import Any
 
 import numpy as np
 
+from rue.compiled import kernel, noinline, parameter
 from rue.compiled.arithmetic import log
-from rue.compiled.bridge import kernel, parameter
 from rue.errors import SettingsError
 from rue.learners import loop
-from rue.learners.mixture.mixing import COST, SCRATCH, SHARES, STEP, Pooling, open_memory
+from rue.learners.mixture.layout import COST, RATED_MEMBERS, RATES, SCRATCH, SHARES, STEP
+from rue.learners.mixture.mixing import Pooling, open_memory
+from rue.learners.mixture.mixture import KIND_NAMES
 from rue.learners.points import T
-from rue.learners.softmax.softmax import (
+from rue.learners.softmax.layout import (
+    CENTRES,
     CLASS_MEMORY,
     CLOSED,
+    FEATURE_STATS,
     HIGHEST,
     KINDS,
     NARROW,
+    ROOM,
     SEEN,
     SINCE,
     WIDE,
-    ClassPool,
 )
+from rue.learners.softmax.softmax import ClassPool
 from rue.losses import Loss
+from rue.registry import register
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
+__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
 
 GRID = (2.0**-6, 2.0**2)
 """The ends of the grid of rates."""
+SOFTMAX_NAMES = (*KIND_NAMES[:3], "adaptive, centred", "second order, centred", "second order, centred, forgetting")
+"""What kinds 0 to 5 of `rue.learners.softmax.softmax` are called."""
 NOTES = 512
 """The features of a row for which notes are kept; the others are worked out again."""
-RATES = COST + 1
-"""The row of `members` that holds the rates."""
 MANY_FEATURES = 2**12
 """From how many features on only those that occur have a place, which holds numbers for each class and rate."""
 _UNLIKELY = 60.0
@@ -54,6 +60,7 @@ def bytes_of(rates: int) -> int:
     return _SUMS + 4 * WIDE * rates
 
 
+@register("part", "log-loss")
 @parameter
 class LogLoss(Loss):
     """−ln of the probability given to the class that came: the score is that probability.
@@ -143,6 +150,7 @@ class SoftmaxRule:
                 h += chance * (1.0 - chance)
             point.scratch[2, which] = weight * h / point.memory[SEEN]
 
+    @noinline
     def choose_steps(self, point: Any, y: Any, weight: Any) -> None:
         """How far each member's scores are to move, for each class, into `scores`.
 
@@ -233,6 +241,7 @@ def predict_classes(point: Any, rows: Any, out: Any, begin: Any) -> Any:
     return out.shape[0], loop.OK
 
 
+@register("algorithm", "softmax")
 @parameter
 class Softmax(Pooling):
     """The algorithm behind `SoftmaxMixture`."""
@@ -241,6 +250,8 @@ class Softmax(Pooling):
     loss: Any
     rates: int
     """How many members each kind has."""
+
+    kind_names = SOFTMAX_NAMES
 
     def __post_init__(self) -> None:
         if type(self.loss) is not LogLoss:
@@ -251,6 +262,9 @@ class Softmax(Pooling):
     def budget(self) -> int:
         """The bytes a feature takes for each class."""
         return bytes_of(self.rates)
+
+    def bytes_per_feature(self, point: Any) -> int:
+        return self.budget * int(point.classes())
 
     def describe(self) -> str:
         return f"budget={self.budget}"
@@ -274,28 +288,28 @@ class Softmax(Pooling):
     def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[SoftmaxRule, ClassPool]:
         size = size if room is None else room
         size, r, classes = max(size, 1), self.rates, 4
-        members = np.zeros((RATES + 1, KINDS * r))
+        members = np.zeros((len(RATED_MEMBERS), KINDS * r))
         members[SHARES] = 1.0
         members[RATES] = np.tile(np.geomspace(*GRID, r), KINDS)
         pool = ClassPool(
             weights=np.zeros((size, 0, WIDE * r), dtype=np.float32),
             sums=np.zeros((size, 0, WIDE)),
-            stats=np.zeros((size, 4)),
+            stats=np.zeros((size, len(FEATURE_STATS))),
             slots=np.zeros(size, dtype=np.int64),
             lines=np.zeros((NARROW, 0, (KINDS - WIDE) * r)),
             line_sums=np.zeros((NARROW, 0)),
-            centres=np.zeros((NARROW, 2)),
+            centres=np.zeros((NARROW, len(CENTRES))),
             inverses=np.zeros((NARROW, 2, NARROW)),
             members=members,
             kinds=np.full(KINDS, 1.0 / KINDS),
             memory=open_memory(CLASS_MEMORY, chances=True),
             counts=np.zeros(0),
-            scratch=np.zeros((SCRATCH, KINDS * r)),
+            scratch=np.zeros((len(SCRATCH), KINDS * r)),
             scores=np.zeros(0),
             chances=np.zeros(0),
             mixed=np.zeros((0, 1 + KINDS)),
             along=np.zeros((0, KINDS)),
-            room=np.zeros((4, NARROW)),
+            room=np.zeros((len(ROOM), NARROW)),
             notes=np.zeros((NOTES, 0, WIDE)),
             rates=(0,) * r,
         )

@@ -23,38 +23,44 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rue.compiled import noinline, values
 from rue.compiled.arithmetic import exp
-from rue.compiled.bridge import values
 from rue.compiled.intrinsics import LANES, collect_lanes, fetch, move_lanes
-from rue.learners.mixture.mixing import MIXING_MEMORY, SHARES, Chances
+from rue.errors import DataError
+from rue.layout import Layout
+from rue.learners.mixture.columns import NEAR
+from rue.learners.mixture.layout import ETA, FIRST, HEAVIEST, LARGEST, SHARES, SQUARES, VISITS
+from rue.learners.mixture.matrices import BY_ROUND
+from rue.learners.mixture.mixing import ByChance, Experts
+from rue.learners.mixture.pool import BY_VISIT
 from rue.learners.points import T
+from rue.learners.softmax.layout import (
+    CENTRED,
+    CLASS_POOL,
+    CLOSED,
+    HIGHEST,
+    KINDS,
+    MEAN,
+    NARROW,
+    PRODUCT,
+    ROW,
+    SEEN,
+    SINCE,
+    SPREAD,
+    USED,
+    WIDE,
+)
 from rue.norms import SMALL, UP
 from rue.rows import SOON
 
-__all__ = ["CLASS_MEMORY", "CLOSED", "HIGHEST", "KINDS", "NARROW", "SEEN", "SINCE", "USED", "WIDE", "ClassPool"]
+__all__ = ["FLAT", "ClassPool"]
 
 _1 = np.uint64(1)
 
-WIDE, KINDS, NARROW = 3, 6, 128
-BY_VISIT, BY_ROUND = 0.99, (1.0, 0.999)
-"""What is left of the sums of kind 2 after a visit, and of those of kinds 4 and 5 after a round."""
-NEAR = 0.001
-"""A first value smaller than this part of the largest one does not count."""
 FAR = 30.0
 """Scores are kept between ± this."""
 FLAT = 1e-24
 """A variance smaller than this part of the mean's square is rounding."""
-
-# Columns of `stats`.
-LARGEST, SQUARES, VISITS, FIRST = range(4)
-# Columns of `centres`.
-MEAN, SPREAD = range(2)
-# Rows of `room`: the row in lines as it is, and centred; its products with the inverses.
-ROW, CENTRED, PRODUCT = range(3)
-# Places in `memory`: rounds since a new class came, the highest number of a class learnt, how many classes there are,
-# how many lines are in use, and whether kinds 3 to 5 have retired.
-SINCE, HIGHEST, SEEN, USED, CLOSED = range(MIXING_MEMORY, MIXING_MEMORY + 5)
-CLASS_MEMORY = MIXING_MEMORY + 5
 
 
 @values
@@ -92,6 +98,10 @@ class ClassPool(NamedTuple):
     rates: Any
     """The number of rates as a tuple of that length, so that compiled loops know it."""
 
+    @property
+    def layout(self) -> Layout:
+        return CLASS_POOL
+
     def size(self) -> Any:
         return self.weights.shape[0]
 
@@ -100,7 +110,7 @@ class ClassPool(NamedTuple):
         return self.counts.shape[0]
 
     def experts(self) -> Any:
-        return Chances(self.members, self.kinds, self.memory)
+        return Experts(self.members, self.kinds, self.memory, ByChance(0))
 
     def reserve(self) -> Any:
         """The probability of a class never seen: 1/(1 + s)², s the rounds since one came; 1 at first."""
@@ -304,6 +314,7 @@ class ClassPool(NamedTuple):
 
     # Kinds 3 to 5.
 
+    @noinline
     def claim(self, row: Any) -> None:
         """Give new features the next lines; if there are not enough, these kinds retire."""
         for k in range(row.hi - row.lo + row.shift):
@@ -331,6 +342,7 @@ class ClassPool(NamedTuple):
                     self.line_sums[line, c] += g * g
                     self.along[c, WIDE] += x * x / (1.0 + math.sqrt(self.line_sums[line, c]))
 
+    @noinline
     def multiply(self, which: Any) -> None:
         """Inverse · row, and ⟨f, x⟩ = ⟨row, inverse · row⟩/forgetting."""
         used, x, product = int(self.memory[USED]), self.room[CENTRED], self.room[PRODUCT + which]
@@ -366,6 +378,7 @@ class ClassPool(NamedTuple):
                     move_lanes(self.lines, place + r + i, self.scores, at + r + i, products[0])
                     move_lanes(self.lines, place + 2 * r + i, self.scores, at + 2 * r + i, products[1])
 
+    @noinline
     def turn(self, which: Any) -> None:
         """The inverse takes the row in; the mean curvature of the classes stands in `scratch`."""
         used, f, left = int(self.memory[USED]), self.room[PRODUCT + which], BY_ROUND[which]
@@ -388,24 +401,27 @@ class ClassPool(NamedTuple):
         return self.stats[:, LARGEST].copy()
 
     def grown(self, domain: Any, size: int) -> ClassPool:
-        return self._replace(**{name: _padded(getattr(self, name), 0, size) for name in _BY_COORDINATE})
+        return self._replace(**self.layout.grown(self, "coordinate", size))
 
     def admitting(self, classes: int) -> ClassPool:
         """Room for more classes."""
-        return self._replace(
-            scores=np.zeros(classes * self.members.shape[1]),
-            chances=np.zeros(classes * self.members.shape[1]),
-            **{name: _padded(getattr(self, name), axis, classes) for name, axis in _BY_CLASS.items()},
-        )
+        many = classes * self.members.shape[1]
+        grown = self.layout.grown(self, "class", classes)
+        return self._replace(**grown, scores=np.zeros(many), chances=np.zeros(many))
 
-
-_BY_COORDINATE = ("weights", "sums", "stats", "slots")
-_BY_CLASS = {"weights": 1, "sums": 1, "lines": 1, "line_sums": 1, "counts": 0, "mixed": 0, "along": 0, "notes": 1}
-
-
-def _padded(array: Any, axis: int, size: int) -> Any:
-    """A copy with zeros up to `size` along an axis."""
-    shape = tuple(max(size, length) if i == axis else length for i, length in enumerate(array.shape))
-    longer = np.zeros(shape, dtype=array.dtype)  # of which pages that are never written to take no memory
-    longer[tuple(map(slice, array.shape))] = array
-    return longer
+    def require_sane(self, algorithm: Any) -> None:
+        """Refuse a stored state that rounds could not go on from: what compiled code takes for granted."""
+        m, used = self.memory, float(self.memory[USED])
+        lines = np.sort(self.slots[self.slots > 0])
+        if not 0.0 <= used <= NARROW or not np.array_equal(lines, np.arange(1, lines.size + 1)) or lines.size != used:
+            raise DataError("its lines do not fit its features")
+        seen = np.flatnonzero(self.counts)
+        if m[SEEN] != seen.size or m[HIGHEST] != (seen[-1] + 1 if seen.size else 0) or not m[SINCE] >= 0.0:
+            raise DataError("its classes do not fit together")
+        running = self.kinds >= 0.0
+        shares = self.members[SHARES]
+        if not running[:WIDE].all() or (running[WIDE:] != (m[CLOSED] == 0.0)).any() or m[CLOSED] not in (0.0, 1.0):
+            raise DataError("its members do not fit together")
+        weighty = (shares.reshape(KINDS, -1).sum(axis=1) > 0.0).all() and np.isfinite(shares).all()
+        if not (self.kinds.max() > 0.0 and weighty and (m[[HEAVIEST, ETA]] >= 0.0).all()):
+            raise DataError("its members have no weight")

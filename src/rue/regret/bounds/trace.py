@@ -1,43 +1,24 @@
-"""What the theorems look at: every round of one run, replayed on the stored stream."""
+"""`Trace`: every round of one run, which is what the theorems look at; `rue.trace` makes it."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, values
-from rue.errors import BadExample, DataError
+from rue.compiled import kernel, noinline, values
 from rue.learners import Learner
-from rue.learners.adaptive import SUM, Diagonal
-from rue.learners.gradient import Gradient
-from rue.learners.leader import Leader
 from rue.learners.points import GRADIENTS, LARGEST, MASS, T
 from rue.regret.bounds.perceptron import stacked
 from rue.steps import Seen
-from rue.streams import Block, Labels, blocks
+from rue.streams import Block
 
-__all__ = ["Trace", "is_perceptron", "trace"]
+__all__ = ["Recording", "Trace", "is_perceptron"]
 
 P, Y, WEIGHT, SLOPE, LOSS, SQUARE, SIZE, TIME, MASSES, LARGESTS, SUMS = range(11)
 COLUMNS = 11
-
-
-class _Run(Protocol):
-    """A `rue.Run`, which lives a floor above."""
-
-    @property
-    def learner(self) -> Learner: ...
-    @property
-    def labels(self) -> Labels: ...
-    @property
-    def predictions(self) -> Any: ...
-    @property
-    def examples(self) -> int: ...
-    @property
-    def skipped(self) -> int: ...
 
 
 @values
@@ -65,6 +46,7 @@ class _Recorder(NamedTuple):
     def next_row(self, loss: Any, rows: Any, i: Any, scored: Any) -> None:
         pass
 
+    @noinline
     def close(self, loss: Any, rows: Any, end: Any) -> None:
         pass
 
@@ -163,95 +145,63 @@ class Trace:
         return float((self.T + 10) * 4e-16 * np.sum(self.alphas * sizes))
 
 
-def trace(source: Learner | _Run, X: Any, y: Any = None, weights: Any = None) -> Trace:
-    """Replay a run, or a copy of a learner from where it stands, on a stored stream, and write down every round.
+class Recording:
+    """Accounts of every round, for a driver that replays a run (`rue.trace`); `trace` puts them together."""
 
-    >>> import rue
-    >>> X, y = rue.census()
-    >>> trace(rue.learn(X, y, learner=rue.OGD("hinge")), X, y).T
-    48842
-    """
-    run = None if isinstance(source, Learner) else source
-    learner = source.copy() if isinstance(source, Learner) else _fresh(source)
-    labels = None if run is None else run.labels
-    squares = isinstance(learner.algorithm, Leader) and learner.loss.quadratic
-    keeps = squares or is_perceptron(learner.algorithm)
-    start, before = np.empty(0), learner.t
-    sums = np.zeros(0)
-    tables: list[Any] = []
-    features: list[Any] = []
-    cursor, seen, skipped = np.zeros(2), 0, 0
-    for block in blocks(X, y, weights):
-        if labels is None:
-            labels = Labels.under(learner.loss, block.y if y is None else y)
-        if run is None:
-            labels = labels.extended(block.y)
-        if block.y is None:
-            raise DataError("a block has no labels: every block of a stream needs y.")
-        block = Block(block.X, labels.encode(block.y), block.weights)
-        learner.widen(block)
-        if not seen:
-            start, sums = learner.point, _sums(learner)
-            cursor[1] = float(start @ start)
-        part, out, found = _recorded(learner, block, cursor, seen, 0 if run is None else run.skipped - skipped)
-        skipped += found
-        tables.append(part)
-        if run is not None and not np.array_equal(out, run.predictions[seen : seen + out.size], equal_nan=True):
-            raise DataError("trace: the run made other predictions on this stream: give the stream it was made on.")
-        if keeps:
-            features.append((block, np.isfinite(out) & (True if block.weights is None else block.weights > 0)))
-        seen += len(block)
-    if run is not None and seen != run.predictions.size:
-        raise DataError(f"trace: the run saw {run.predictions.size} examples, but here are {seen}.")
-    table = np.concatenate(tables) if tables else np.empty((0, COLUMNS))
-    if not seen:
-        start = learner.point
-    width = learner.coordinates
-    rows = stacked(features, learner.intercept, width) if keeps else None
-    return _assembled(learner, table, _padded(start, width), before, sums, rows)
+    def __init__(self, learner: Learner) -> None:
+        self._before = learner.t
+        self._start, self._sums = learner.point, _sums(learner)
+        self._tables: list[Any] = []
+        self._features: list[tuple[Block, Any]] = []
+        squares = learner.algorithm.family == "leader" and learner.loss.quadratic
+        self._keeps_features = squares or is_perceptron(learner.algorithm)
+        self._cursor = np.zeros(2)
 
+    def ledger(self, learner: Learner, block: Block) -> Any:
+        """A ledger with a row for each example of the block."""
+        if not self._tables:  # now that the learner knows how many coordinates there are
+            self._start, self._sums = learner.point, _sums(learner)
+            self._cursor[1] = float(self._start @ self._start)
+        self._cursor[0] = 0.0
+        self._tables.append(np.empty((len(block), COLUMNS)))
+        state: Any = learner._point
+        point = state if learner.algorithm.family == "descent" else _Elsewhere(state.memory)
+        regularised = learner.algorithm.regulariser > 0.0
+        return _Recorder(point, regularised, self._tables[-1], self._cursor)
 
-def _fresh(run: _Run) -> Learner:
-    """The learner as it stood before the run."""
-    learnt = run.learner
-    if learnt.t > run.examples:
-        raise DataError(
-            f"trace: the learner had learnt {learnt.t - run.examples} examples before this run: give the learner as it "
-            "stood then instead of the run."
-        )
-    return Learner(learnt.algorithm, intercept=learnt.intercept, d=learnt.d)
+    def enter(self, learner: Learner, block: Block, predictions: Any) -> None:
+        """Keep the rounds that were written down: not those of refused and skipped rows."""
+        self._tables[-1] = self._tables[-1][: int(self._cursor[0])]
 
+    def add_features(self, block: Block, predictions: Any) -> None:
+        """Keep a block's rows, as they were read, where a theorem asks for them."""
+        if self._keeps_features:
+            weighty = True if block.weights is None else block.weights > 0
+            self._features.append((block, np.isfinite(predictions) & weighty))
 
-def _recorded(learner: Learner, block: Block, cursor: Any, seen: int, skippable: int) -> tuple[Any, Any, int]:
-    """One block learnt: its rounds, its predictions, and how many unusable rows were passed over."""
-    point = learner._point if isinstance(learner.algorithm, Gradient) else _Elsewhere(learner._point.memory)
-    regularised = getattr(learner.algorithm, "lambda_", 0.0) > 0.0
-    table, out = np.empty((len(block), COLUMNS)), np.empty(len(block))
-    recorder: Any = _Recorder(point, regularised, table, cursor)
-    cursor[0] = begin = skipped = 0
-    while begin < len(block):
-        begin, why = learner.run_block(block, recorder, out, begin)
-        if why and skipped >= skippable:
-            raise BadExample(seen + begin, why)
-        if why:
-            out[begin] = np.nan
-            begin, skipped = begin + 1, skipped + 1
-    return table[: int(cursor[0])], out, skipped
+    def wait(self) -> None:
+        """Nothing is left to other threads."""
+
+    def trace(self, learner: Learner) -> Trace:
+        """What was recorded, once the learner has learnt it all."""
+        table = np.concatenate(self._tables) if self._tables else np.empty((0, COLUMNS))
+        width = learner.coordinates
+        rows = stacked(self._features, learner.intercept, width) if self._keeps_features else None
+        return _assembled(learner, table, _padded(self._start, width), self._before, self._sums, rows)
 
 
 def _assembled(learner: Learner, table: Any, start: Any, before: int, sums: Any, features: Any) -> Trace:
-    algorithm: Any = learner.algorithm
-    descends = isinstance(algorithm, Gradient)
-    lambda_ = algorithm.lambda_ if descends else 0.0
+    algorithm = learner.algorithm
+    descends = algorithm.family == "descent"
+    lambda_ = algorithm.regulariser if descends else 0.0
     weights = table[:, WEIGHT]
-    alphas = weights * table[:, TIME] if descends and algorithm.by_time else weights
-    step, etas = None, np.full(len(table), np.nan)
-    if descends:
-        step = algorithm.step.resolve(learner.loss, learner.domain, lambda_, learner.coordinates)[0]
+    alphas = algorithm.round_weights(weights, table[:, TIME]) if descends else weights
+    step, etas = algorithm.step_in(learner.coordinates) if descends else None, np.full(len(table), np.nan)
+    if step is not None:
         _etas(step, table, etas)
     p, slope, size = table[:, P], table[:, SLOPE], table[:, SIZE]
     gradients = slope * (slope * table[:, SQUARE]) + lambda_ * (2.0 * slope * p + lambda_ * size)
-    diagonal = isinstance(algorithm, Diagonal)
+    after = _sums(learner)
     return Trace(
         algorithm,
         step,
@@ -269,17 +219,18 @@ def _assembled(learner: Learner, table: Any, start: Any, before: int, sums: Any,
         etas,
         lambda_,
         size if lambda_ > 0.0 else None,
-        _sums(learner) - _padded(sums, learner.coordinates) if diagonal else None,
+        None if after is None else after - _padded(sums, learner.coordinates),
         learner.residual,
         features,
     )
 
 
 def _sums(learner: Learner) -> Any:
-    """Σg_j² as AdaGrad has it now."""
-    if not isinstance(learner.algorithm, Diagonal) or learner._point is None:
-        return np.zeros(learner.coordinates)
-    return learner._point.table[: learner.coordinates, SUM].copy()
+    """Σg_j² of each coordinate as the learner has it now; None if it keeps no such sums."""
+    if learner._point is None:
+        return np.zeros(learner.coordinates) if learner.algorithm.family == "diagonal" else None
+    sums = learner.algorithm.coordinate_squares(learner._point)
+    return None if sums is None else sums[: learner.coordinates]
 
 
 def _padded(array: Any, size: int) -> Any:
@@ -288,7 +239,7 @@ def _padded(array: Any, size: int) -> Any:
 
 def is_perceptron(algorithm: Any) -> bool:
     """Whether it is A1, under whatever name."""
-    return isinstance(algorithm, Gradient) and (
+    return algorithm.family == "descent" and bool(
         algorithm.loss.rosenblatt
         and algorithm.domain.whole_space
         and algorithm.step.rule == "fixed"

@@ -10,7 +10,8 @@ import numpy as np
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
-from rue.losses import Loss, Regularised
+from rue.losses import Loss
+from rue.losses.wrappers import unregularised
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import open_evidence
@@ -46,10 +47,7 @@ def certify(
     no linear model of norm ≤ 1 could have lost less than 0.6 on this stream; this learner lost 2.0, so its regret is
     at most +1.4.
     """
-    made: Any = make("loss", loss)
-    lambda_ = 0.0
-    if isinstance(made, Regularised):
-        made, lambda_ = made.loss, made.lambda_
+    made, lambda_ = unregularised(loss)
     require_loss(made, "certify")
     if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
         raise SettingsError(f"certify: intercept must be True or False, not {intercept!r}.")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
+from rue.compiled import values
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.norms import LEAST_SQUARE, norm

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, values
+from rue.compiled import kernel, noinline, values
 from rue.domains import Domain
 from rue.errors import DataError
 from rue.losses import Loss
@@ -220,6 +220,7 @@ class Cells(NamedTuple):
     sums: Any
     """For each cell Σn, then Σn·e, Σn·h and Σn·e·h along every axis."""
 
+    @noinline
     def sweep(self, c: Any) -> None:
         """Add up cell c."""
         sums, axes = self.sums[c], self.e.shape[1]
@@ -234,6 +235,7 @@ class Cells(NamedTuple):
                 sums[1 + axes + a] += n * self.h[i, a]
                 sums[1 + 2 * axes + a] += n * self.e[i, a] * self.h[i, a]
 
+    @noinline
     def settle(self, c: Any) -> None:
         """Find the axis along which cell c may lose most, and its mean there."""
         sums, axes = self.sums[c], self.e.shape[1]

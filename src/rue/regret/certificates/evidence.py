@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue import ledger as accounts
-from rue.compiled.bridge import values
+from rue.compiled import values
 from rue.domains import Domain
 from rue.errors import BadExample, NoRoom, SettingsError
 from rue.ledger import Ledger, add_up, keep_accounts, open_ledger

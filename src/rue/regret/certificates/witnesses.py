@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, values
-from rue.compiled.intrinsics import LANES, aligned_zeros, fetch, gather_rows, move_rows
-from rue.compiled.lanes import choose, higher, lanes, lower, root
+from rue.compiled import kernel, lanes, noinline, values
+from rue.compiled.arithmetic import choose, higher, lower, root
+from rue.compiled.intrinsics import LANES, fetch, gather_rows, move_rows
 from rue.errors import SettingsError
+from rue.memory import aligned_zeros
 from rue.norms import LEAST_SQUARE, norm
 from rue.rows import SOON
 
@@ -120,10 +121,11 @@ class Pool(NamedTuple):
             begin = end
         return True
 
+    @noinline
     def take_down(self, row: Any, begin: Any, end: Any, square: Any) -> Any:
         """Note some of a row's features, the intercept counted as one; their squares, in these units, and `square`.
 
-        A call (`_CALLED`) is cheaper here than all of this inlined, where there are not enough registers.
+        A call (`@noinline`) is cheaper here than all of this inlined, where there are not enough registers.
         """
         i, followed = _0, row.followed(_FAR)
         if begin < row.shift:
@@ -179,6 +181,7 @@ class Pool(NamedTuple):
                 self.multiply_out(i)
         return moving
 
+    @noinline
     def multiply_out(self, i: Any) -> None:
         """s ← 1, with the point and the step under way unchanged."""
         s = self.state[SCALE, i]

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rue.domains import Ball, Domain
+from rue.domains import Ball, Domain, Reals
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
-from rue.losses import Loss, Regularised
+from rue.losses import Loss
+from rue.losses.wrappers import unregularised
 from rue.registry import make
 from rue.regret.certificates.certificate import require_domain
 from rue.regret.hindsight.descent import by_accelerated_gradients, by_subgradients
@@ -20,6 +21,9 @@ from rue.regret.hindsight.program import Hindsight, read_stream
 from rue.regret.hindsight.solvers import STRICT, Best, by_interior_points, by_newton, suits
 
 __all__ = ["Comparator", "best_in_hindsight", "hindsight_path"]
+
+FAR_FROM_1 = 64
+"""Columns whose largest magnitude is beyond 2^±64 are multiplied by a power of two before the search."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,15 +137,14 @@ class _Settings:
     """The arguments that both functions share, checked."""
 
     def __init__(self, loss: Any, lambda_: Any, intercept: Any, tolerance: Any) -> None:
-        made = make("loss", loss)
+        made, own = unregularised(loss)
         try:
             self.lambda_, self.tolerance = float(lambda_), float(tolerance)
         except (TypeError, ValueError) as error:
             raise SettingsError("hindsight: lambda_ and tolerance must be numbers.") from error
-        if isinstance(made, Regularised):
-            if self.lambda_:
-                raise SettingsError(f"hindsight: {made!r} has a λ of its own: leave lambda_ out.")
-            made, self.lambda_ = make("loss", made.loss), made.lambda_
+        if own and self.lambda_:
+            raise SettingsError(f"hindsight: {make('loss', loss)!r} has a λ of its own: leave lambda_ out.")
+        self.lambda_ = self.lambda_ or own
         require_loss(made, "hindsight")
         if not 0.0 <= self.lambda_ < math.inf:
             raise SettingsError(f"hindsight: lambda_ must be ≥ 0 and finite, not {lambda_!r}.")
@@ -155,7 +158,115 @@ class _Settings:
 
 @np.errstate(all="ignore")
 def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start: Any) -> Comparator:
-    problem = Hindsight(*stream, settings.loss, settings.lambda_, K, settings.intercept)
+    units = _units(*stream, settings, K)
+    if units is not None:
+        found = units.solved(*stream, settings, K, start)
+        if np.isfinite(found.point).all() and math.isfinite(found.value):
+            return found
+    found = _solved_as_given(stream, settings, K, start, settings.lambda_)
+    X = stream[0]
+    if not K.whole_space and not settings.lambda_ and X.size and _magnitudes(X).max() > 2.0**FAR_FROM_1:
+        free = _solved(stream, settings, Reals(), None)  # weights of huge columns are tiny, so it may well be in K
+        if K.contains(free.point, 0.0) and free.gap < found.gap:
+            return dataclasses.replace(free, domain=K)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Units:
+    """Powers of two in which the same problem has numbers near 1.
+
+    With u_j = 2^(m + k_j)·v_j the columns 2^k_j·x_j predict 2^-m times as much: (p − y)² is 2^2m times that of labels
+    2^-m·y. Newton's and interior point methods square features, and their tolerances are relative to 1, so that beyond
+    about 2^±100 they stood still.
+    """
+
+    columns: Any
+    """k_j, one for each feature."""
+    labels: int
+    """m; 0 unless the loss is a square."""
+
+    def solved(self, X: Any, y: Any, weights: Any, settings: _Settings, K: Domain, start: Any) -> Comparator:
+        """The problem in these units, and the answer in the given ones."""
+        common, m = int(self.columns[0]) if self.columns.size else 0, self.labels
+        shift = np.concatenate([np.zeros(int(settings.intercept), dtype=np.int64), self.columns]) + m
+        ball = K if K.whole_space else Ball(math.ldexp(K.centred_radius or 0.0, -common - m))
+        begin = None if start is None else np.asarray(start, dtype=np.float64)
+        if begin is not None and begin.shape == shift.shape:
+            begin = np.ldexp(begin, -shift)
+        stream = _times(X, self.columns), np.ldexp(y, -m), weights
+        lambda_ = math.ldexp(settings.lambda_, 2 * common) if settings.lambda_ else 0.0
+        found = _solved_as_given(stream, settings, ball, begin, lambda_)
+        return dataclasses.replace(
+            found,
+            domain=K,
+            lambda_=settings.lambda_,
+            point=np.ldexp(found.point, shift),
+            value=_ldexp(found.value, 2 * m),
+            at_least=_ldexp(found.at_least, 2 * m),
+        )
+
+
+def _units(X: Any, y: Any, weights: Any, settings: _Settings, K: Domain) -> _Units | None:
+    """In which units to solve a problem whose numbers are far from 1; None where it would not stay the same.
+
+    Over the whole space every column may have a power of its own; a ball stays a ball, and the regulariser a multiple
+    of ‖v‖², only if all have the same one, which the intercept's must not have.
+    """
+    if not X.shape[0] or not (K.whole_space or K.centred_radius):
+        return None
+    columns, m = _powers(X, settings, K), 0
+    if settings.loss.quadratic and abs(m := int(np.frexp(np.abs(y).max())[1])) <= FAR_FROM_1:
+        m = 0
+    common = int(columns[0]) if columns.size else 0
+    radius, lambda_ = _ldexp(K.centred_radius or 1.0, -common - m), _ldexp(settings.lambda_, 2 * common)
+    fits = 0.0 < radius < math.inf and lambda_ < math.inf and (lambda_ > 0.0) == (settings.lambda_ > 0.0)
+    if not fits or not (m or columns.any()):
+        return None
+    exact = np.array_equal(np.ldexp(np.ldexp(y, -m), m), y) and _same(_times(_times(X, columns), -columns), X)
+    return _Units(columns, m) if exact else None  # elsewhere something underflows
+
+
+def _powers(X: Any, settings: _Settings, K: Domain) -> Any:
+    """By which powers of two to multiply columns that are far from 1."""
+    none = np.zeros(X.shape[1], dtype=np.int64)
+    if not X.shape[1]:
+        return none
+    largest = _magnitudes(X)
+    if K.whole_space and settings.lambda_ == 0.0:
+        exponents = np.frexp(largest)[1].astype(np.int64)  # 0 for a column of zeros
+        return np.where(np.abs(exponents) > FAR_FROM_1, -exponents, 0)
+    top = int(np.frexp(largest.max())[1])
+    return none if settings.intercept or abs(top) <= FAR_FROM_1 else none - top
+
+
+def _magnitudes(X: Any) -> Any:
+    """The largest magnitude of each column."""
+    largest = abs(X).max(axis=0)
+    return np.asarray(largest if isinstance(X, np.ndarray) else largest.todense()).ravel()
+
+
+def _ldexp(value: float, power: int) -> float:
+    return float(np.ldexp(value, power))
+
+
+def _times(X: Any, powers: Any) -> Any:
+    """The columns times powers of two."""
+    if isinstance(X, np.ndarray):
+        return np.ldexp(X, powers)
+    scaled = X.copy()
+    scaled.data = np.ldexp(X.data, powers[X.indices])
+    return scaled
+
+
+def _same(X: Any, Z: Any) -> bool:
+    return np.array_equal(X, Z) if isinstance(X, np.ndarray) else np.array_equal(X.data, Z.data)
+
+
+def _solved_as_given(
+    stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start: Any, lambda_: float
+) -> Comparator:
+    problem = Hindsight(*stream, settings.loss, lambda_, K, settings.intercept)
     K.require(problem.d)
     if K.simplex_total is not None and problem.d == 0:
         raise DataError("a simplex without coordinates has no points: give it features or an intercept.")
@@ -171,9 +282,7 @@ def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start:
     attained, note = _search(problem, best, begin)
     if best.within > STRICT:
         note = "; ".join(filter(None, [note, f"the point may lie {best.within:g} outside of some of the sets"]))
-    return Comparator(
-        K, settings.loss, settings.lambda_, best.point, best.value, min(best.at_least, best.value), attained, note
-    )
+    return Comparator(K, settings.loss, lambda_, best.point, best.value, min(best.at_least, best.value), attained, note)
 
 
 def _search(problem: Hindsight, best: Best, start: Any) -> tuple[bool, str]:

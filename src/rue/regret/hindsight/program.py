@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import kernel
+from rue.compiled import kernel
 from rue.domains import Domain
 from rue.errors import BadExample, DataError
 from rue.ledger import keep_accounts, open_ledger

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import kernel
+from rue.compiled import kernel
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
 from rue.losses import Loss, Square

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import foreign
+from rue.compiled import foreign
 from rue.domains import Domain
 from rue.errors import SettingsError
 from rue.losses import Loss

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import parser
+from rue.compiled import parser
 from rue.errors import DataError
 from rue.registry import register
 from rue.streams.chunk import Position
@@ -75,7 +75,7 @@ class CsvTable(Records):
         sniffed = max(SNIFFED, self._first_two())
         text = self.head[:sniffed].decode("utf-8", "replace")
         self.separator = separator or _sniff(text, len(self.head) > sniffed == SNIFFED)
-        rows = [row for row in _rows(text, self.separator, 50) if row][:2]
+        rows = _rows(text, self.separator, 2)
         if not rows:
             raise DataError("the file is empty.")
         if _is_header(rows):
@@ -331,11 +331,12 @@ def _require_text(head: bytes) -> None:
 
 
 def _rows(text: str, separator: str, most: int) -> list[list[str]]:
-    """The first rows of a text."""
+    """The first rows of a text that are not empty."""
     found: list[list[str]] = []
     before = csv.field_size_limit(max(len(text), 131_072))  # of the module, not of the reader
     try:
-        found.extend(itertools.islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), most))
+        rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+        found.extend(itertools.islice(rows, most))
     except csv.Error:
         pass
     finally:
@@ -347,7 +348,7 @@ def _sniff(text: str, unfinished: bool) -> str:
     """The first separator that cuts the first lines into equally many fields; else the one that cuts most."""
     cuts = {}
     for separator in SEPARATORS:
-        rows = [row for row in _rows(text, separator, 21) if row]
+        rows = _rows(text, separator, 21)
         rows = rows[:-1] if unfinished and 1 < len(rows) < 21 else rows
         counts = [len(row) for row in rows]
         if counts and min(counts) == max(counts) > 1:

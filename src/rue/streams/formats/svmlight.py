@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import parser
+from rue.compiled import parser
 from rue.registry import register
 from rue.streams.block import Block
 from rue.streams.chunk import Chunk

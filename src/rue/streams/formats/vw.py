@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import parser
+from rue.compiled import parser
 from rue.errors import SettingsError
 from rue.registry import register
 from rue.streams.block import Block

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, values
+from rue.compiled import kernel, values
 from rue.compiled.intrinsics import lowest_bit, number_at, whole_at
 
 __all__ = ["NOTHING", "Rows", "assemble", "first_of_each", "hash_texts", "look_over"]

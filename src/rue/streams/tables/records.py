@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import parser
+from rue.compiled import parser
 from rue.errors import DataError
 from rue.streams.chunk import BadRow, Chunk, Position
 from rue.streams.files.cutting import MIB, LineCutter, LongLine, Tail, too_long
@@ -27,7 +27,6 @@ from rue.streams.names import Names
 from rue.streams.tables.columns import Columns
 from rue.streams.tables.encoding import encode
 from rue.streams.tables.table import Table
-from rue.streams.text.lines import count_lines
 
 __all__ = ["ALIKE", "HEAD", "RecordCutter", "Records", "Unreadable", "scan", "without"]
 
@@ -305,11 +304,14 @@ class Records(Table):
             if self.begin.offset == 0 and not self._ahead and part.startswith(_MARK):
                 self._pass_over(_MARK, 0)
                 part = part[len(_MARK) :]
-            if self._ahead or part.strip(self.blank):
+            if not self._ahead:
+                blank = part[: len(part) - len(part.lstrip(self.blank))]
+                empty = part[: blank.rfind(b"\n") + 1]
+                self._pass_over(empty, empty.count(b"\n"))
+                part = part[len(empty) :]
+            if part:
                 self._ahead.append(part)
                 self.head += part
-            else:
-                self._pass_over(part, count_lines(part))
         return True
 
     def _pass_over(self, data: bytes, lines: int) -> None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
-from rue.compiled.vectors import LANES, count_smaller
+from rue.compiled import noinline, values
+from rue.compiled.intrinsics import WORD_LANES, count_smaller
 from rue.streams.block import _View
 
 __all__ = ["CODE", "DONE", "FEATURES", "LINE", "PLACE", "POSITION", "ROOM", "ROWS", "WIDTH", "Csr", "open_csr"]
@@ -55,6 +55,7 @@ class Csr(NamedTuple):
     keys: Any
     spare: Any
 
+    @noinline
     def arrange(self, lo: Any, hi: Any) -> Any:
         """Sort the features lo:hi, whose indices are in `slots`, equal ones as they came: where an index occurs again,
         hi if none does.
@@ -77,6 +78,7 @@ class Csr(NamedTuple):
                 again = i
         return again
 
+    @noinline
     def rank_many(self, n: Any) -> None:
         """`count_smaller` for a long row: indices, with their places, are sorted by one byte after the other."""
         keys, counts = self.keys, self.ranks
@@ -168,7 +170,7 @@ def open_csr(rows: int, features: int) -> Csr:
 
 def _scratch(longest: int) -> dict[str, Any]:
     """What a row is read and sorted in."""
-    room = longest + LANES
+    room = longest + WORD_LANES
     spans = Spans(*(np.zeros(room, dtype=np.uint64) for _ in Spans._fields))
     slots, ranks = np.empty(room, dtype=np.uint32), np.empty(room, dtype=np.uint32)
     return {

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import kernel, values
+from rue.compiled import kernel, values
 from rue.streams.text.numbers import as_text
 
 __all__ = ["Hasher", "hash_texts", "murmur3"]

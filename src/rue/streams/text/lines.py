@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled.bridge import Kernel, parser
+from rue.compiled import Kernel, parser
 from rue.streams.chunk import BadRow
 from rue.streams.text.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, Csr
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
+from rue.compiled import noinline, values
 from rue.compiled.intrinsics import lowest_bit
 
 __all__ = ["Text", "as_text", "powers_of_five"]
@@ -91,6 +91,7 @@ class Text(NamedTuple):
             )
         return self.ending(k)
 
+    @noinline
     def ending(self, k: Any) -> Any:
         """`eight` where fewer are left."""
         word, shift = _0, _0
@@ -175,6 +176,7 @@ class Text(NamedTuple):
         """m·2^e, where m has 53 bits and the lowest is in a double's range."""
         return math.inf if e > 971 else math.ldexp(float(np.int64(m)), int(e))
 
+    @noinline
     def nearest(self, w: Any, q: Any) -> Any:
         """The double next to w·10^q as m·2^e; infinity has e = 972."""
         if w == _0 or q < SMALLEST:
@@ -215,6 +217,7 @@ class Text(NamedTuple):
         middle = (lowest >> _32) + (left & _LOW) + (right & _LOW)
         return a1 * b1 + (left >> _32) + (right >> _32) + (middle >> _32), a * b
 
+    @noinline
     def exactly(self, start: Any, stop: Any) -> Any:
         """The number without a sign in start:stop, whatever its length."""
         w, _, e, rest = self.decimal(start, stop, 19)
@@ -281,6 +284,7 @@ class Text(NamedTuple):
             e -= np.int64(part)
         return n
 
+    @noinline
     def times(self, at: Any, n: Any, factor: Any, carry: Any) -> Any:
         """Replace the number of n limbs at `at` by factor times it plus carry: its new length."""
         for i in range(at, at + n):

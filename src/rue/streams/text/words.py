@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled.bridge import values
-from rue.compiled.intrinsics import lowest_bit
-from rue.compiled.vectors import BYTES, HASHED, QUAD, ends_among, hash_words
+from rue.compiled import noinline, values
+from rue.compiled.intrinsics import BYTES, HASHED, QUAD, ends_among, hash_words, lowest_bit
 from rue.streams.text.csr import DONE
 
 __all__ = ["CONTROL", "HUGE", "LATER", "NAMED", "NAMELESS", "SUM", "VALUE", "Words"]
@@ -113,6 +112,7 @@ class Words(NamedTuple):
                 k += _BYTES
         return k + lowest_bit(ends >> k - base), base, ends
 
+    @noinline
     def last_ends(self, k: Any) -> Any:
         """`ends_among` where fewer are left."""
         found = _0
@@ -120,6 +120,7 @@ class Words(NamedTuple):
             found |= np.uint64(self.name_stops(k + i)) << i
         return found
 
+    @noinline
     def hash_one(self, start: Any, stop: Any, seed: Any) -> Any:
         """The hash of one word, where few are hashed: it is not inlined."""
         return self.hasher.murmur(start, stop, seed)
@@ -148,6 +149,7 @@ class Words(NamedTuple):
             slot = self.hash_one(start, stop, slot)
         return self.hash_one(stop + _1, end, slot), end
 
+    @noinline
     def plain(
         self, rows: Any, values: Any, k: Any, stop: Any, seed: Any, scale: Any, lo: Any, hi: Any, limit: Any
     ) -> Any:
@@ -175,6 +177,7 @@ class Words(NamedTuple):
             if c <= 58 or c == 124:
                 return k, k, hi
 
+    @noinline
     def hash_row(self, rows: Any, slots: Any, first: Any, n: Any, mask: Any, names: Any) -> None:
         """The slots of a row's features from the first on that is a word; and their names, where new."""
         hash_words(self.text.data, rows.starts, rows.stops, rows.seeds, first, n, mask, slots)

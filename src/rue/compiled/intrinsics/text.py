@@ -1,7 +1,4 @@
-"""Text and short rows in vector instructions: the ends of names, the hashes of words, and the order of indices.
-
-Each is a plain function, which runs where nothing is compiled, with LLVM's instructions for compiled code beside it.
-"""
+"""Text and short rows in vector instructions: the ends of names, the hashes of words, and the order of indices."""
 
 from __future__ import annotations
 
@@ -13,16 +10,14 @@ import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
 
-from rue.compiled.backend import INLINED
-from rue.compiled.intrinsics import several, spread
+from rue.compiled.llvm import broadcast, data_pointer, instructions_of, vector_pointer
 
-__all__ = ["BYTES", "HASHED", "LANES", "QUAD", "count_smaller", "ends_among", "hash_words"]
+__all__ = ["BYTES", "HASHED", "QUAD", "WORD_LANES", "count_smaller", "ends_among", "hash_words"]
 
 BYTES = 64
 """How many bytes `ends_among` looks at."""
-LANES = 8
+WORD_LANES = 8
 """How many words, or indices, are worked on at once: arrays of them have room up to a multiple of it."""
 QUAD = 16
 """How many bytes of each word are read at once."""
@@ -31,7 +26,7 @@ HASHED = 32
 
 _ENDS = 58, 124
 _BYTE, _WHOLE, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_EIGHT = ir.VectorType(_WHOLE, LANES)
+_EIGHT = ir.VectorType(_WHOLE, WORD_LANES)
 _C1, _C2, _ADDED, _F1, _F2 = 0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35
 _LOW = 2**32 - 1
 
@@ -43,10 +38,12 @@ def ends_among(data: Any, k: Any) -> Any:
     return np.uint64(int.from_bytes(found.tobytes(), "little"))
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # Numba carries no types
+@instructions_of(ends_among)
 def _ends_among(_: Any, data: Any, k: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        text = builder.load(several(builder, _data(context, builder, signature, args, 0), args[1], BYTES), align=1)
+        text = builder.load(
+            vector_pointer(builder, data_pointer(context, builder, signature, args, 0), args[1], BYTES), align=1
+        )
         found = builder.icmp_unsigned("<=", text, _all(text.type, 32))
         for letter in _ENDS:
             found = builder.or_(found, builder.icmp_unsigned("==", text, _all(text.type, letter)))
@@ -55,16 +52,11 @@ def _ends_among(_: Any, data: Any, k: Any) -> Any:
     return numba.types.uint64(data, numba.types.uint64), generate
 
 
-@overload(ends_among, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
-def _ending(data: Any, k: Any) -> Any:
-    return lambda data, k: _ends_among(data, k)
-
-
 def hash_words(data: Any, starts: Any, stops: Any, seeds: Any, first: Any, many: Any, mask: Any, slots: Any) -> None:
     """slots[i] = MurmurHash3-32 of data[starts[i]:stops[i]], with seeds[i], & mask, for first ≤ i < many.
 
-    A seed with the bit HASHED is a slot. There must be QUAD bytes after each word that is hashed, and room for LANES
-    more in each array: what stands there, if not zeros, must be of words like the others.
+    A seed with the bit HASHED is a slot already. There must be QUAD bytes after each word that is hashed, and room for
+    WORD_LANES more in each array, holding zeros or what belongs to words like the others.
     """
     for i in range(int(first), int(many)):
         seed = int(seeds[i])
@@ -87,23 +79,25 @@ def _murmur(word: bytes, seed: int) -> int:
     return h ^ h >> 16
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@instructions_of(hash_words)
 def _hash_words(
     _: Any, data: Any, starts: Any, stops: Any, seeds: Any, first: Any, many: Any, mask: Any, slots: Any
 ) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        text, starts, stops, seeds, slots = (_data(context, builder, signature, args, n) for n in (0, 1, 2, 3, 7))
-        mask = spread(builder, builder.trunc(args[6], _WHOLE), LANES)
+        text, starts, stops, seeds, slots = (
+            data_pointer(context, builder, signature, args, n) for n in (0, 1, 2, 3, 7)
+        )
+        mask = broadcast(builder, builder.trunc(args[6], _WHOLE), WORD_LANES)
         with _groups(builder, args[5], args[4]) as i:
             start, stop, seed = (
-                builder.load(several(builder, array, i, LANES), align=8) for array in (starts, stops, seeds)
+                builder.load(vector_pointer(builder, array, i, WORD_LANES), align=8) for array in (starts, stops, seeds)
             )
             bit = builder.and_(seed, _all(seed.type, 1 << HASHED))
             hashed = builder.icmp_unsigned("!=", bit, _all(seed.type, 0))
             length = builder.select(hashed, _all(_EIGHT, 0), builder.trunc(builder.sub(stop, start), _EIGHT))
             seed = builder.trunc(seed, _EIGHT)
             found = builder.and_(_hash_lanes(builder, text, start, length, seed), mask)
-            builder.store(builder.select(hashed, seed, found), several(builder, slots, i, LANES), align=4)
+            builder.store(builder.select(hashed, seed, found), vector_pointer(builder, slots, i, WORD_LANES), align=4)
         return context.get_dummy_value()
 
     long = numba.types.uint64
@@ -117,7 +111,7 @@ def _hash_lanes(builder: Any, text: Any, start: Any, length: Any, seed: Any) -> 
     longest = _call(builder, "llvm.vector.reduce.umax", _WHOLE, length)
     quads = builder.lshr(builder.add(longest, ir.Constant(_WHOLE, QUAD - 1)), ir.Constant(_WHOLE, 4))
     with cgutils.for_range(builder, quads, intp=_WHOLE) as loop:
-        at = spread(builder, builder.mul(loop.index, ir.Constant(_WHOLE, QUAD)), LANES)
+        at = broadcast(builder, builder.mul(loop.index, ir.Constant(_WHOLE, QUAD)), WORD_LANES)
         done = builder.icmp_unsigned("<=", length, at)
         begin = builder.add(start, builder.zext(at, start.type))
         begin = builder.select(done, _all(start.type, 0), begin)  # some place that may be read
@@ -139,10 +133,10 @@ def _hash_lanes(builder: Any, text: Any, start: Any, length: Any, seed: Any) -> 
 
 
 def _words(builder: Any, text: Any, begin: Any) -> list[Any]:
-    """The four words of 32 bits at each of LANES places: the first of all, the second, the third and the fourth."""
+    """The 16 bytes at each of WORD_LANES places, as four vectors: the first 32 bits of every word, the second, …"""
     four = ir.VectorType(_WHOLE, 4)
     read = []
-    for lane in range(LANES):
+    for lane in range(WORD_LANES):
         place = builder.extract_element(begin, ir.Constant(_WHOLE, lane))
         read.append(builder.load(builder.bitcast(builder.gep(text, [place]), four.as_pointer()), align=1))
     halves = [_shuffled(builder, read[n], read[n + 4], range(8)) for n in range(4)]
@@ -160,65 +154,55 @@ def _turned(builder: Any, x: Any, by: int) -> Any:
     return _call(builder, "llvm.fshl", x.type, x, x, _all(x.type, by))
 
 
-@overload(hash_words, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
-def _hashing(data: Any, starts: Any, stops: Any, seeds: Any, first: Any, many: Any, mask: Any, slots: Any) -> Any:
-    return lambda data, starts, stops, seeds, first, many, mask, slots: _hash_words(
-        data, starts, stops, seeds, first, many, mask, slots
-    )
-
-
 def count_smaller(slots: Any, many: Any, ranks: Any) -> None:
     """ranks[i] = where slots[i] goes when the first `many` are sorted, equal ones as they came.
 
-    Both arrays have room for LANES more, which are written to.
+    Both arrays have room for WORD_LANES more, which are written to.
     """
     ranks[np.argsort(slots[: int(many)], kind="stable")] = np.arange(int(many))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@instructions_of(count_smaller)
 def _count_smaller(_: Any, slots: Any, many: Any, ranks: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        keys, ranks = (_data(context, builder, signature, args, n) for n in (0, 2))
-        builder.store(_all(_EIGHT, _LOW), several(builder, keys, args[1], LANES), align=4)
+        keys, ranks = (data_pointer(context, builder, signature, args, n) for n in (0, 2))
+        builder.store(_all(_EIGHT, _LOW), vector_pointer(builder, keys, args[1], WORD_LANES), align=4)
         with _groups(builder, args[1]) as i:
-            own = builder.load(several(builder, keys, i, LANES), align=4)
+            own = builder.load(vector_pointer(builder, keys, i, WORD_LANES), align=4)
             # Each comparison adds −1 or 0: those before that are larger, then those after that are smaller.
-            count = cgutils.alloca_once_value(builder, spread(builder, builder.trunc(i, _WHOLE), LANES))
+            count = cgutils.alloca_once_value(builder, broadcast(builder, builder.trunc(i, _WHOLE), WORD_LANES))
             with _groups(builder, i) as j:
-                for n in range(LANES):
+                for n in range(WORD_LANES):
                     larger = builder.icmp_unsigned(">", _other(builder, keys, j, n), own)
                     builder.store(builder.add(builder.load(count), builder.sext(larger, _EIGHT)), count)
-            for n in range(LANES):
+            for n in range(WORD_LANES):
                 other = _other(builder, keys, i, n)
                 smaller = builder.icmp_unsigned("<", other, own)
                 equal = builder.icmp_unsigned("==", other, own)
-                after = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [lane > n for lane in range(LANES)])
+                after = ir.Constant(ir.VectorType(ir.IntType(1), WORD_LANES), [lane > n for lane in range(WORD_LANES)])
                 smaller = builder.or_(smaller, builder.and_(equal, after))
                 builder.store(builder.sub(builder.load(count), builder.sext(smaller, _EIGHT)), count)
-            with _groups(builder, args[1], builder.add(i, ir.Constant(_LONG, LANES))) as j:
-                for n in range(LANES):
+            with _groups(builder, args[1], builder.add(i, ir.Constant(_LONG, WORD_LANES))) as j:
+                for n in range(WORD_LANES):
                     smaller = builder.icmp_unsigned("<", _other(builder, keys, j, n), own)
                     builder.store(builder.sub(builder.load(count), builder.sext(smaller, _EIGHT)), count)
-            builder.store(builder.load(count), several(builder, ranks, i, LANES), align=4)
+            builder.store(builder.load(count), vector_pointer(builder, ranks, i, WORD_LANES), align=4)
         return context.get_dummy_value()
 
     return numba.types.void(slots, numba.types.uint64, ranks), generate
 
 
 def _other(builder: Any, keys: Any, j: Any, n: int) -> Any:
-    return spread(builder, builder.load(builder.gep(keys, [builder.add(j, ir.Constant(_LONG, n))]), align=4), LANES)
-
-
-@overload(count_smaller, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
-def _counting(slots: Any, many: Any, ranks: Any) -> Any:
-    return lambda slots, many, ranks: _count_smaller(slots, many, ranks)
+    return broadcast(
+        builder, builder.load(builder.gep(keys, [builder.add(j, ir.Constant(_LONG, n))]), align=4), WORD_LANES
+    )
 
 
 @contextmanager
 def _groups(builder: Any, many: Any, first: Any = None) -> Iterator[Any]:
-    """A loop over 0, LANES, 2·LANES and so on, below `many`."""
+    """A loop over 0, WORD_LANES, 2·WORD_LANES and so on, below `many`."""
     first = ir.Constant(_LONG, 0) if first is None else first
-    with cgutils.for_range_slice(builder, first, many, ir.Constant(_LONG, LANES), intp=_LONG) as (i, _):
+    with cgutils.for_range_slice(builder, first, many, ir.Constant(_LONG, WORD_LANES), intp=_LONG) as (i, _):
         yield i
 
 
@@ -228,7 +212,7 @@ def _all(kind: Any, x: int) -> Any:
 
 
 def _shuffled(builder: Any, a: Any, b: Any, order: Any) -> Any:
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_WHOLE, LANES), list(order)))
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_WHOLE, WORD_LANES), list(order)))
 
 
 def _call(builder: Any, name: str, result: Any, *args: Any) -> Any:
@@ -237,8 +221,3 @@ def _call(builder: Any, name: str, result: Any, *args: Any) -> Any:
     kind = args[0].type
     full = f"{name}.v{kind.count}i{kind.element.width}"
     return builder.call(cgutils.get_or_insert_function(builder.module, wanted, full), args)
-
-
-def _data(context: Any, builder: Any, signature: Any, args: Any, n: int) -> Any:
-    """A pointer to what the n-th argument, an array, holds."""
-    return context.make_array(signature.args[n])(context, builder, args[n]).data

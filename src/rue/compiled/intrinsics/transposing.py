@@ -11,10 +11,8 @@ from typing import Any
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
 
-from rue.compiled.backend import INLINED
-from rue.compiled.intrinsics import data_of, several
+from rue.compiled.llvm import data_pointer, instructions_of, vector_pointer
 
 __all__ = ["EIGHT", "as_columns", "as_rows"]
 
@@ -59,17 +57,17 @@ def _column(context: Any, builder: Any, signature: Any, args: Any, n: int, i: in
     """A pointer to EIGHT numbers of column first + i, from the k-th on; the columns are the n-th argument."""
     shape = context.make_array(signature.args[n])(context, builder, args[n]).shape
     line = builder.mul(builder.add(args[n + 1], ir.Constant(args[n + 1].type, i)), builder.extract_value(shape, 1))
-    return several(builder, data_of(context, builder, signature, args, n), builder.add(line, k), EIGHT)
+    return vector_pointer(builder, data_pointer(context, builder, signature, args, n), builder.add(line, k), EIGHT)
 
 
 def _line(context: Any, builder: Any, signature: Any, args: Any, n: int, k: Any) -> Any:
     """A pointer to the row of the table, the n-th argument, that belongs to the k-th of the spots that follow it."""
-    spot = builder.load(builder.gep(data_of(context, builder, signature, args, n + 1), [k]))
+    spot = builder.load(builder.gep(data_pointer(context, builder, signature, args, n + 1), [k]))
     place = builder.mul(spot, ir.Constant(spot.type, EIGHT))
-    return several(builder, data_of(context, builder, signature, args, n), place, EIGHT)
+    return vector_pointer(builder, data_pointer(context, builder, signature, args, n), place, EIGHT)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@instructions_of(as_columns)
 def _as_columns(_: Any, columns: Any, first: Any, table: Any, spots: Any, many: Any) -> Any:
     whole = numba.types.int64
 
@@ -85,7 +83,7 @@ def _as_columns(_: Any, columns: Any, first: Any, table: Any, spots: Any, many: 
     return numba.types.void(columns, whole, table, spots, whole), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@instructions_of(as_rows)
 def _as_rows(_: Any, table: Any, spots: Any, columns: Any, first: Any, many: Any) -> Any:
     whole = numba.types.int64
 
@@ -111,13 +109,3 @@ def _as_rows(_: Any, table: Any, spots: Any, columns: Any, first: Any, many: Any
         return context.get_dummy_value()
 
     return numba.types.void(table, spots, columns, whole, whole), generate
-
-
-@overload(as_columns, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
-def _turning(columns: Any, first: Any, table: Any, spots: Any, many: Any) -> Any:
-    return lambda columns, first, table, spots, many: _as_columns(columns, first, table, spots, many)
-
-
-@overload(as_rows, strict=False, jit_options=INLINED)  # type: ignore[untyped-decorator]
-def _turning_back(table: Any, spots: Any, columns: Any, first: Any, many: Any) -> Any:
-    return lambda table, spots, columns, first, many: _as_rows(table, spots, columns, first, many)

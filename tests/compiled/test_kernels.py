@@ -33,7 +33,7 @@ from numba.core.errors import TypingError
 from scipy import sparse
 
 import rue
-from rue.compiled import bridge as _jit
+from rue.compiled import Kernel, kernels, parameters, twin
 from rue.domains.base import _move_onto
 from rue.errors import DataError, SettingsError
 from rue.learners import loop
@@ -66,7 +66,7 @@ import json, os, sys, time
 import numpy as np
 import rue
 from rue.compiled import cache as _cache
-from rue.compiled import bridge as _jit
+from rue.compiled import Kernel
 from rue.domains.base import _move_onto
 from rue.learners import loop
 
@@ -78,7 +78,7 @@ def ogd(loss="hinge", domain="ball:10", step="fixed:0.5"):
 
 def kernels():
     found = {id(k): k for name, module in list(sys.modules.items()) if name.split(".")[0] == "rue"
-             for k in vars(module).values() if isinstance(k, _jit.Kernel)}
+             for k in vars(module).values() if isinstance(k, Kernel)}
     return list(found.values())
 
 def tell(**facts):
@@ -161,9 +161,9 @@ def known() -> int:
     `compiled()` alone would not do here: with a warm disk cache a superfluous signature is read, not compiled.
     """
     modules = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "rue"]
-    kernels = {id(k): k for module in modules for k in vars(module).values() if isinstance(k, _jit.Kernel)}
-    assert {id(k) for k in (loop.run_rows, loop.learn_dense, _move_onto, keep_accounts)} <= set(kernels)
-    return sum(map(met, kernels.values()))
+    known = {id(k): k for module in modules for k in vars(module).values() if isinstance(k, Kernel)}
+    assert {id(k) for k in (loop.run_rows, loop.learn_dense, _move_onto, keep_accounts)} <= set(known)
+    return sum(map(met, known.values()))
 
 
 def met(kernel: Any) -> int:
@@ -205,7 +205,11 @@ def small(site, tmp_path_factory):
 @compiling
 def test_edited_loss_is_compiled_anew_in_a_folder_of_its_own(twins, warm, tmp_path):
     path = copied_package(tmp_path / "site")
-    edit(path / "rue" / "losses.py", "return -y if y * p <= 1.0 else 0.0", "return -2.0 * y if y * p <= 1.0 else 0.0")
+    edit(
+        path / "rue" / "losses/margin.py",
+        "return -y if y * p <= 1.0 else 0.0",
+        "return -2.0 * y if y * p <= 1.0 else 0.0",
+    )
     before = files(warm)
     told = call(HINGE, warm, path)
     assert told["file"] == str(path / "rue" / "__init__.py")
@@ -407,7 +411,7 @@ def test_two_users_classes_may_have_helpers_of_one_name_and_different_arguments(
 
 def test_no_two_built_in_classes_share_a_name():
     """The disk cache knows a class by its name alone."""
-    owners = [cls for cls in _jit._owners.values() if cls.__module__.split(".")[0] == "rue"]
+    owners = [cls for cls in parameters.OWNERS.values() if cls.__module__.split(".")[0] == "rue"]
     assert {rue.Hinge, rue.Ball, rue.Fixed} <= set(owners)
     assert [n for n, many in collections.Counter(cls.__name__ for cls in owners).items() if many > 1] == []
 
@@ -472,7 +476,7 @@ def test_settings_of_any_type_make_one_type_of_rule_and_point(name):
     for learner in PAIRS[name]:
         learner = learner.copy()
         learner.widen(rue.Block(np.zeros((1, 2 if name in ("centre",) else 3))))
-        kinds.append([_jit._typeof(_jit.twin(thing)) for thing in (learner._rule, learner._point, learner.intercept)])
+        kinds.append([kernels._typeof(twin(thing)) for thing in (learner._rule, learner._point, learner.intercept)])
     assert kinds[0] == kinds[1]
 
 
@@ -501,12 +505,12 @@ def test_parameters_of_different_classes_with_equal_fields_differ(one, other):
     assert len({one, other}) == 2
     assert one == copy.deepcopy(one) == pickle.loads(pickle.dumps(one))
     assert hash(one) == hash(copy.deepcopy(one))
-    assert one != _jit.twin(one)
+    assert one != twin(one)
 
 
 def test_equal_fields_make_equal_twins_which_is_why_users_never_get_them():
-    assert _jit.twin(rue.Fixed(1.0)) == _jit.twin(rue.Sqrt(1.0))
-    assert _jit.twin(rue.Square()) == _jit.twin(rue.Absolute())
+    assert twin(rue.Fixed(1.0)) == twin(rue.Sqrt(1.0))
+    assert twin(rue.Square()) == twin(rue.Absolute())
 
 
 def test_domains_with_equal_fields_behave_apart():
@@ -989,11 +993,11 @@ def test_import_compiles_nothing_and_loads_nothing_heavy(tmp_path):
     script = """
 import json, sys
 import rue
-from rue.compiled import bridge as _jit
+from rue.compiled import Kernel
 heavy = [m for m in ("scipy.optimize", "scipy.sparse", "pyarrow", "matplotlib", "sklearn", "pandas", "cvxpy")
          if m in sys.modules]
 kernels = {id(k): k for name, module in list(sys.modules.items()) if name.split(".")[0] == "rue"
-           for k in vars(module).values() if isinstance(k, _jit.Kernel)}.values()
+           for k in vars(module).values() if isinstance(k, Kernel)}.values()
 met = [sum(len(d.overloads) for d in k.dispatchers) for k in kernels]
 print(json.dumps({"heavy": heavy, "met": met}))
 """

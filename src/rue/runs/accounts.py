@@ -1,0 +1,105 @@
+"""What is written down about a run while a learner learns: the evidence for certificates, or nothing."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+from rue.learners import Learner
+from rue.ledger import Silent
+from rue.regret.certificates.evidence import Evidence
+from rue.streams import Block
+from rue.threads import helpers
+
+__all__ = ["BEHIND", "LARGE", "Accounts", "EvidenceAccounts", "NoAccounts"]
+
+LARGE = 2**14
+"""With more coordinates than this a helper thread adds up S = Σ g_t x_t: the learner's tables fill the cache."""
+BEHIND = 4
+"""How many blocks the helper thread may be behind the learner before the learner waits for it."""
+
+
+class Accounts(Protocol):
+    """What a `Driver` asks for around each block."""
+
+    def ledger(self, learner: Learner, block: Block) -> Any:
+        """What the compiled loop writes to, example by example; there is room in it for the learner's coordinates."""
+        ...
+
+    def enter(self, learner: Learner, block: Block, predictions: Any) -> None:
+        """Take note of a block that was learnt, and of its predictions: NaN for a row that was not."""
+        ...
+
+    def wait(self) -> None:
+        """Return when nothing reads the blocks any more and all accounts are complete."""
+        ...
+
+
+class NoAccounts:
+    """For those who only want predictions, or a learnt learner."""
+
+    def ledger(self, learner: Learner, block: Block) -> Any:
+        return Silent(0)
+
+    def enter(self, learner: Learner, block: Block, predictions: Any) -> None:
+        pass
+
+    def wait(self) -> None:
+        pass
+
+
+class EvidenceAccounts:
+    """Evidence for certificates.
+
+    The compiled loop itself adds up the ledger's sums. What else belongs to the evidence (witnesses, curvature, and S
+    if there are many coordinates) is added up after each block, on one helper thread where that pays: the blocks are
+    seen in the same order, so the result has the same bits.
+    """
+
+    def __init__(self, evidence: Evidence, learner: Learner, *, threads: bool = True) -> None:
+        self._evidence = evidence
+        self._penalty_before = learner.penalty - evidence.penalty  # of rounds that are not in this evidence
+        self._threads = threads
+        self._pending: deque[Future[None]] = deque()
+        self._helper: ThreadPoolExecutor | None = None
+
+    @property
+    def sums(self) -> Any:
+        """Those of the ledger, which never lag behind the learner."""
+        return self._evidence.ledger.sums
+
+    @property
+    def evidence(self) -> Evidence:
+        """The evidence; waits for the helper thread first."""
+        self.wait()
+        return self._evidence
+
+    def wait(self, behind: int = 0) -> None:
+        """Wait until the helper thread has at most `behind` blocks to do; an error of its is raised at every call."""
+        while self._pending and (len(self._pending) > behind or self._pending[0].done()):
+            self._pending[0].result()
+            self._pending.popleft()
+
+    def _uses_helper(self, learner: Learner) -> bool:
+        certified = learner.loss.task != "multiclass"
+        return self._threads and (self._evidence.pool is not None or (certified and learner.coordinates > LARGE))
+
+    def ledger(self, learner: Learner, block: Block) -> Any:
+        if learner.numbering is not self._evidence.numbering:
+            self.wait()  # all arrays are about to be rearranged
+        self._evidence.follow(learner)
+        if self._uses_helper(learner):
+            return self._evidence.ledger._replace(apart=True)
+        self._evidence.widen(self._evidence.room_for(learner.places))
+        return self._evidence.ledger
+
+    def enter(self, learner: Learner, block: Block, predictions: Any) -> None:
+        shown = block, predictions, learner.intercept, learner.places
+        if self._uses_helper(learner):
+            self._helper = self._helper or helpers(1, "rue-evidence")
+            self._pending.append(self._helper.submit(self._evidence.watch, *shown, apart=True))
+            self.wait(BEHIND)
+        else:
+            self._evidence.watch(*shown)
+        self._evidence.penalty = learner.penalty - self._penalty_before

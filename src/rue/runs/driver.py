@@ -1,0 +1,313 @@
+"""`Driver`: the one loop that takes a learner through a stream, block by block.
+
+`rue.learn`, the command line, `race`, the estimators for scikit-learn and River and `trace` all use it; they differ in
+what they do between two blocks and in the accounts they keep.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from rue import ledger as sums_of
+from rue.errors import BadExample, DataError, NoRoom, SettingsError
+from rue.learners import Learner, Mixture, SoftmaxMixture
+from rue.learners.mixture.standing import Course, next_mark
+from rue.registry import make
+from rue.regret.certificates.evidence import Evidence, open_evidence
+from rue.runs.accounts import Accounts, EvidenceAccounts
+from rue.runs.baselines import Baselines
+from rue.streams import Block, Labels, read
+from rue.streams.chunk import BadRow, Chunk, Position
+
+__all__ = ["NO_CERTIFICATE", "NUMBERS", "Driver", "LearntPart", "default_learner"]
+
+NO_CERTIFICATE = "there is no certificate for more than two classes: it is about models with one score, not one a class"
+NUMBERS = Labels("regress")
+"""For labels that are already the numbers the loss takes."""
+
+
+def default_learner(task: str, **settings: Any) -> Learner:
+    """The learner for a task when none is named: a mixture, which has nothing to tune."""
+    if task == "multiclass":
+        return SoftmaxMixture(**settings)
+    settings.setdefault("loss", "logistic" if task == "classify" else "square")
+    return Mixture(**settings)
+
+
+class LearntPart(NamedTuple):
+    """One part of a stream that was read and learnt; the driver's state is complete, and may be saved, after each."""
+
+    chunk: Chunk
+    block: Block
+    """The examples learnt, with their labels as the data has them: all of those read, or those before a bad row."""
+    predictions: Any
+    """p_t, made before the update; NaN where an example was refused or skipped."""
+    bad: BadRow | None
+    """The row that stopped the run, if one did."""
+
+    @property
+    def position(self) -> Position:
+        """From where to read in order to go on."""
+        return self.chunk.end if self.bad is None else self.chunk.before_line(self.bad.line)
+
+    def require_good(self) -> None:
+        """Raise an error about the row that stopped the run, if one did."""
+        if self.bad is not None:
+            raise self.chunk.error(self.bad)
+
+
+class Driver:
+    """Takes a learner through a stream and keeps the accounts of the run, which are complete after every block.
+
+    What happens to one block of examples, in order:
+
+    1. Labels: the first ones decide the task and, if none was given, the learner (`begin`); classes become the numbers
+       that losses take. A mixture's block is cut where its members are to be looked at (`learn`).
+    2. Room: the learner's arrays grow by the block's new features; if memory does not hold them, the block is halved
+       until the row is found that is too wide (`_learn_part`).
+    3. Predict and update: the compiled loop goes through the rows. For each it predicts, adds loss, mistake and
+       slope × prediction to the ledger's sums, then updates. It stops at an unusable row, which ends the run or, with
+       bad="skip", is passed over (`_learn_rows`).
+    4. Evidence: S, witnesses, curvature see the rows with their predictions, perhaps on a helper thread; the labels'
+       baselines and the counts of refused and skipped rows go on (`_learn_rows`).
+    5. The caller gets the predictions (`run`), and may note progress, write a checkpoint, or stop.
+
+    A learner given is copied, never changed; `resume` takes one over. With bad="stop" an unusable example ends the run,
+    those before it learnt; with bad="skip" it is passed over and counted.
+    """
+
+    def __init__(
+        self,
+        learner: Learner | str | None = None,
+        *,
+        task: str = "auto",
+        bad: str = "stop",
+        units: str = "raw",
+        witnesses: Any = None,
+        curvature: bool = False,
+        quick: bool = False,
+        intercept: bool = True,
+        budget: int | None = None,
+    ) -> None:
+        if bad not in ("stop", "skip"):
+            raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
+        given = None if learner is None else make("learner", learner)
+        if given is not None and not isinstance(given, Learner):
+            raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+        if given is not None and task == "multiclass" and given.loss.task != task:
+            raise SettingsError(f"learn: {given.algorithm.name} learns no more than two classes: leave it out.")
+        self.learner: Any = None if given is None else given.copy()
+        self.labels: Labels | None = None
+        self.accounts: Any = None
+        """The `Accounts`; by default those of evidence, opened with the first block."""
+        self.reports = True
+        """Whether there is to be a report, for which baselines and course are kept."""
+        self.baselines = Baselines()
+        """What no learning at all would have lost."""
+        self.course = Course()
+        """How the members of a mixture have stood over time."""
+        self.task, self.intercept, self.budget = task, intercept, budget
+        self.most_skipped = math.inf if bad == "skip" else 0.0
+        """How many unusable examples are passed over before one ends the run."""
+        self.halves_blocks = True
+        """Whether a block that memory cannot hold is halved to find the row, or raises `NoRoom` as a whole."""
+        self.skipped = 0
+        """Unusable examples passed over."""
+        self.refused = 0
+        """Examples whose prediction, loss or step was not finite: neither scored nor learnt."""
+        self.missing = 0
+        """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
+        self.clock: Callable[[], float] = time.perf_counter
+        self.seconds = 0.0
+        """Time spent in the compiled loop, by `clock`."""
+        self.waiting = 0.0
+        """Seconds spent waiting for data."""
+        self.stopped: BadExample | None = None
+        """The example that the learner could not take and that ended the run, counted in its block."""
+        self._options = {"units": units, "witnesses": witnesses, "curvature": curvature, "quick": quick}
+
+    @classmethod
+    def resume(
+        cls,
+        learner: Learner,
+        labels: Labels,
+        accounts: Accounts | Evidence,
+        *,
+        course: Course | None = None,
+        bad: str = "stop",
+    ) -> Self:
+        """Go on with a learner (itself, not a copy) and with its accounts, from where they stand."""
+        driver = cls(bad=bad)
+        driver.learner, driver.labels, driver.course = learner, labels, course or Course()
+        driver.accounts = EvidenceAccounts(accounts, learner) if isinstance(accounts, Evidence) else accounts
+        return driver
+
+    @classmethod
+    def bare(cls, learner: Learner, accounts: Accounts) -> Self:
+        """For one that is driven by other code, and learns labels that are numbers already: no report is asked for."""
+        driver = cls.resume(learner, NUMBERS, accounts)
+        driver.reports = driver.halves_blocks = False
+        return driver
+
+    @property
+    def examples(self) -> int:
+        """How many examples were scored and learnt."""
+        return 0 if self.accounts is None else int(self.sums[sums_of.EXAMPLES])
+
+    @property
+    def sums(self) -> Any:
+        """Those of the ledger, which are up to date at any moment; None before the first block."""
+        return None if self.accounts is None else self.accounts.sums
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """The evidence, None before the first block; waits for the helper thread first."""
+        return None if self.accounts is None else self.accounts.evidence
+
+    # A stream.
+
+    def run(self, chunks: Iterable[Chunk], *, lent: bool = False) -> Iterator[LearntPart]:
+        """Learn what is read, and hand out each part as soon as it is learnt; ends after a row that stops the run.
+
+        If blocks are `lent`, the next one may be written into the same memory, so everything is done with a block
+        before the next is read. Whoever iterates may stop after any part: what was learnt until then stands.
+
+        >>> driver = Driver("ogd")
+        >>> [len(part.block) for part in driver.run(read([[1.0], [2.0], [3.0]], [1, -1, 1]).reads())]
+        [3]
+        >>> driver.examples
+        3
+        """
+        started = time.perf_counter()
+        for chunk in chunks:
+            self.waiting += time.perf_counter() - started
+            part = self._learn_chunk(chunk)
+            if lent and self.accounts is not None:
+                self.accounts.wait()
+            yield part
+            if part.bad is not None:
+                return
+            started = time.perf_counter()
+
+    def learn_all(self, X: Any, y: Any = None, weights: Any = None) -> None:
+        """Learn arrays or blocks to the end; raises `BadExample` at a row that cannot be learnt."""
+        for part in self.run(read(X, y, weights).reads()):
+            part.require_good()
+        if self.accounts is not None:
+            self.accounts.wait()
+
+    def _learn_chunk(self, chunk: Chunk) -> LearntPart:
+        """Learn what was read, up to the row that stops the run."""
+        bad = None if self.most_skipped else chunk.first_bad
+        block = chunk.block if bad is None else chunk.block.first(bad.place)
+        predictions = self.learn(block) if len(block) else np.empty(0)
+        if chunk.missing is not None:
+            self.missing += int(chunk.missing[: predictions.size].sum())
+        if self.stopped is not None:
+            bad = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
+        elif bad is None:
+            self.skipped += len(chunk.bad)
+        return LearntPart(chunk, block.first(predictions.size), predictions, bad)
+
+    # A block.
+
+    def begin(self, y: Any) -> None:
+        """Settle the task, and with it the learner, by some labels; the first block does it otherwise."""
+        if self.labels is None:
+            self.labels = Labels.of(y, self.task) if self.learner is None else Labels.under(self.learner.loss, y)
+        if self.learner is None:
+            self.learner = default_learner(self.labels.task, intercept=self.intercept, budget=self.budget)
+        if self.labels.task == "multiclass" and self._options["witnesses"] is not None:
+            if not self._options["quick"]:
+                raise SettingsError(f"learn: {NO_CERTIFICATE}; leave witnesses out.")
+            self._options |= {"units": "raw", "witnesses": None}  # nobody had asked for them
+
+    def learn(self, block: Block) -> Any:
+        """Learn a block: the predictions, NaN for an example that was refused or skipped.
+
+        If an example stops the run, `stopped` says which and why, and the predictions are of those before it.
+        """
+        if block.y is None:
+            raise DataError("there are no labels: give y.")
+        self.begin(block.y)
+        assert self.labels is not None
+        self.labels = self.labels.extended(block.y)
+        if not (self.reports and self.learner.algorithm.mixes):
+            return self._learn_part(block)
+        begin, parts = 0, []
+        while begin < max(1, len(block)) and self.stopped is None:
+            mark = next_mark(self.course.seen)
+            end = min(len(block), begin + mark - self.course.seen)
+            parts.append(self._learn_part(block.part(begin, end), begin))
+            self.course.seen += parts[-1].size
+            if self.course.seen == mark and self.accounts is not None:
+                self.course.look(self.learner)
+            begin = max(end, 1)
+        return np.concatenate(parts)
+
+    def _learn_part(self, block: Block, before: int = 0) -> Any:
+        """Rows that have `before` others before them in their block; a row that memory cannot hold is unusable."""
+        assert self.labels is not None
+        encoded = Block(block.X, self.labels.encode(block.y), block.weights)
+        try:
+            encoded = self.learner.widen(encoded)
+        except NoRoom as error:
+            if not self.halves_blocks:
+                raise
+            return self._learn_halves(block, before, error) if len(block) > 1 else self._leave_out(before, error)
+        if self.accounts is None:
+            lambda_ = float(getattr(self.learner.algorithm, "lambda_", 0.0))
+            evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._options)
+            self.accounts = EvidenceAccounts(evidence, self.learner)
+        return self._learn_rows(encoded, block.y, before)
+
+    def _learn_halves(self, block: Block, before: int, error: NoRoom) -> Any:
+        """A block that memory cannot hold, half by half, until the row is found that it cannot."""
+        narrow = block.narrowed()
+        if self.learner.algorithm.wide is None and narrow.width < block.width:
+            raise error  # not a row is too wide, but the matrix, or the number of slots that words are hashed to
+        self.learner.begin_with(narrow)
+        middle = len(block) // 2
+        first = self._learn_part(narrow.part(0, middle).narrowed(), before)
+        if self.stopped is not None:
+            return first
+        return np.concatenate([first, self._learn_part(narrow.part(middle, len(block)).narrowed(), before + middle)])
+
+    def _leave_out(self, row: int, error: NoRoom) -> Any:
+        """A row that is unusable, the only one of its part."""
+        if self.skipped >= self.most_skipped:
+            self.stopped = BadExample(row, str(error))
+            return np.empty(0)
+        self.skipped += 1
+        return np.full(1, np.nan)
+
+    def _learn_rows(self, block: Block, given: Any, before: int) -> Any:
+        """Rows that there is room for, with their labels as the loss takes them, and as they were `given`."""
+        assert self.labels is not None
+        ledger = self.accounts.ledger(self.learner, block)
+        out, begin, skipped, stopped = np.empty(len(block)), 0, 0, ""
+        started = self.clock()
+        while begin < len(block) and not stopped:
+            begin, why = self.learner.run_block(block, ledger, out, begin)
+            if why and self.labels.task != "regress" and np.isnan(block.y[begin]):
+                why = self.labels.complaint(given[begin])
+            if why and self.skipped + skipped >= self.most_skipped:
+                out[begin:], stopped = np.nan, why
+            elif why:
+                out[begin] = np.nan
+                skipped, begin = skipped + 1, begin + 1
+        self.seconds += self.clock() - started
+        self.accounts.enter(self.learner, block, out)
+        self.skipped += skipped
+        self.refused += begin - int(np.count_nonzero(np.isfinite(out))) - skipped
+        if self.reports:
+            self.baselines.enter(self.learner.loss, block.y, block.column_of_weights(), out)
+        if stopped:
+            self.stopped = BadExample(before + begin, stopped)
+            return out[:begin]
+        return out
