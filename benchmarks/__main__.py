@@ -1,4 +1,4 @@
-"""`python -m benchmarks [engine|regret|streams|footprint|pool|quality|growth …]` measures all parts, or those named.
+"""`python -m benchmarks [engine|first|regret|streams|footprint|pool|quality|growth …]` measures all parts, or some.
 
 Each part's figures go to docs/benchmarks.json with the day, the machine and the versions, and docs/speed.md is rendered
 from that file.
@@ -15,13 +15,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import engine, footprint, growth, pool, quality, regret, streams
+from benchmarks import engine, first, footprint, growth, pool, quality, regret, streams
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, RESULTS = DOCS / "speed.md", DOCS / "benchmarks.json"
 _PEERS = ("numba", "numpy", "scipy", "scikit-learn", "river", "vowpalwabbit", "pyarrow")
 PARTS = {
     "engine": (engine.passes, engine.one_by_one, engine.width, engine.cold_start),
+    "first": (first.first_rows,),
     "regret": (regret.certificate_rows, regret.comparator_rows, regret.witness_rows),
     "streams": (streams.against_vw, streams.against_pyarrow, streams.memory, streams.cold_start),
     "footprint": (footprint.footprint_rows,),
@@ -35,6 +36,11 @@ WORDS = {
 The sparse stream is generated to be like RCV1 (200,000 rows, 47,236 columns, Zipf); covtype is dense, 581,012 × 54. The
 *bare pass* does nothing but the sparse dot products. `SGDClassifier.partial_fit(shuffle=False)` takes the same steps
 η/√t and has its default ℓ2 penalty where rue projects onto a ball.""",
+    "first": """## A first command
+
+Three rows, learnt by a wheel that was just installed into a new environment, with an empty cache: the start of Python
+and all imports counted. The wheel carries the kernels of the common first uses, compiled for the processors of the
+level x86-64-v3; without them they are compiled on the spot, once for a machine.""",
     "regret": """## Regret
 
 D1 is measured on the sparse stream above, in the compiled loop. *Hindsight* is `best_in_hindsight` on a9a (48,842

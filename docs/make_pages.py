@@ -23,7 +23,7 @@ from make_reference import anchor, group, pages
 from snippets import Page, filled
 
 import rue
-from rue.pictures.sheets import save
+from rue.pictures.figures import save
 from rue.registry import registered
 
 DOCS = Path(__file__).parent

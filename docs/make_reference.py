@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import html
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import rue
@@ -99,11 +101,11 @@ def _signature(name: str, thing: Any) -> list[str]:
 def _call(name: str, thing: Callable[..., Any]) -> str:
     """A call as one would write it, on several lines if it is long."""
     try:
-        found = inspect.signature(thing)
+        signature = inspect.signature(thing)
     except ValueError:
         return name
     given = [
-        one for one in found.parameters.values() if one.name not in ("self", "cls") and not one.name.startswith("_")
+        one for one in signature.parameters.values() if one.name not in ("self", "cls") and not one.name.startswith("_")
     ]
     words, starred = [], False
     for one in given:
@@ -125,10 +127,10 @@ def _parameter(one: inspect.Parameter) -> str:
 
 def _members(cls: type) -> list[str]:
     """Its fields, properties and methods that have a docstring of their own."""
-    said = _field_docs(cls)
+    fields = _field_docs(cls)
     rows = []
     for name, value in sorted(vars(cls).items()):
-        if name.startswith("_") or name in said:
+        if name.startswith("_") or name in fields:
             continue
         target = value.__func__ if isinstance(value, classmethod | staticmethod) else value
         written = target.fget if isinstance(target, property) else target
@@ -136,7 +138,7 @@ def _members(cls: type) -> list[str]:
         if doc:
             call = f".{name}" if isinstance(target, property) else _call(f".{name}", target).replace("\n", " ")
             rows.append((re.sub(r"\( +", "(", re.sub(r",? +\)", ")", re.sub(" +", " ", call))), doc))
-    rows = [(f".{name}", doc) for name, doc in said.items()] + rows
+    rows = [(f".{name}", doc) for name, doc in fields.items()] + rows
     if not rows:
         return []
     table = [f"| `{call}` | {_cell(doc)} |" for call, doc in rows]
@@ -152,8 +154,8 @@ def _field_docs(cls: type) -> dict[str, str]:
     except OSError:
         return {}
     names = {field.name for field in dataclasses.fields(cls)}
-    found = re.findall(r'^    (\w+)(?:: [^\n]+)\n    """(.*?)"""', source, re.M | re.S)
-    return {name: doc for name, doc in found if name in names}
+    documented = re.findall(r'^    (\w+)(?:: [^\n]+)\n    """(.*?)"""', source, re.M | re.S)
+    return {name: doc for name, doc in documented if name in names}
 
 
 def _cell(doc: str) -> str:
@@ -162,12 +164,38 @@ def _cell(doc: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Markdown's letters kept as they are, outside of code."""
+    """Text in which nothing is taken for Markdown, outside of code."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(
-        part if i % 2 else re.sub(r"([*_\[\]])", r"\\\1", html.escape(part, quote=False))
+        part if i % 2 else _linked(re.sub(r"([*_\[\]])", r"\\\1", html.escape(part, quote=False)))
         for i, part in enumerate(parts)
     )
+
+
+@functools.cache
+def _sections() -> dict[str, str]:
+    """The anchors of the sections of theory.md, by their numbers."""
+    titles = re.findall(r"^## ((\d+)\..*)", (Path(__file__).parent / "theory.md").read_text(), re.M)
+    return {number: re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title, number in titles}
+
+
+def _linked(text: str) -> str:
+    """Text in which identifiers such as B3 and sections of docs/theory.md lead to that page."""
+
+    def section(match: re.Match[str]) -> str:
+        return f"[{match[0]}](../theory.md#{_sections()[match[1]]})"
+
+    def identifier(match: re.Match[str]) -> str:
+        known = match[0] in rue.theorems().ids
+        return f"[{match[0]}](../theory.md#{_sections()[_SECTION_OF[match[0][0]]]})" if known else match[0]
+
+    text = re.sub(r"docs/theory\.md, (?:end of )?section (\d+)", section, text)
+    text = re.sub(r"docs/theory\.md(?!,? ?(?:end of )?section|\])", "[docs/theory.md](../theory.md)", text)
+    return re.sub(r"(?<![\w/\[])[QABCD]\d+\b(?!\])", identifier, text)
+
+
+_SECTION_OF = {"Q": "1", "A": "3", "B": "4", "C": "5", "D": "6"}
+"""Where docs/theory.md has the identifiers of each letter."""
 
 
 def _text(doc: str) -> list[str]:

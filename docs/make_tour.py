@@ -14,7 +14,7 @@ from typing import Any
 
 from snippets import Block, Page, blocks_of
 
-from rue.pictures.sheets import save
+from rue.pictures.figures import save
 
 __all__ = ["cells_of", "figure_of", "make"]
 

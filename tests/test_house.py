@@ -48,7 +48,14 @@ def test_every_module_lists_what_it_offers(path):
         for name in ast.walk(target)
         if isinstance(name, ast.Name)
     }
-    assert offered <= defined | assigned
+    room = f"rue.{path.parent.name}."
+    handed_on = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(room)
+        for alias in node.names
+    }
+    assert offered <= defined | assigned | handed_on
     assert ast.get_docstring(tree)
 
 
@@ -60,6 +67,16 @@ def test_every_public_name_is_in_the_docs_and_they_are_up_to_date():
     assert text == make_pages.reference(), "run: python docs/make_pages.py"
     for name in set(rue.__all__) - {"__version__"}:
         assert re.search(rf"`{name}\b", text), name
+
+
+def test_the_reference_links_what_it_cites():
+    import make_reference
+
+    text = "".join(text for _, text in make_reference.pages())
+    bare = re.sub(r"```.*?```|`[^`]*`|\[[^\]]*\]\(\.\./theory\.md#?[^)]*\)", "", text, flags=re.S)
+    assert not [name for name in rue.theorems().ids if re.search(rf"(?<![\w\\]){name}(?!\w)", bare)]
+    assert "docs/theory.md" not in bare
+    assert "[B3](../theory.md#4-upper-bounds" in text
 
 
 def test_the_table_of_theorems_is_up_to_date():

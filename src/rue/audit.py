@@ -37,7 +37,11 @@ _BY_D1 = frozenset({"B3", "B4", "B5", "B6", "B7", "B9", "A10"})
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """An inequality that must hold, up to rounding."""
+    """An inequality left ≤ right that must hold, up to a tolerance for rounding.
+
+    >>> print(Check("regret ≤ B6", 1.5, 2.0))
+    PASS  regret ≤ B6: 1.5 ≤ 2
+    """
 
     name: str
     left: float
@@ -55,7 +59,15 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Audit:
-    """Risk, regret as an interval, certificate, bounds and mistakes of a run; `str()` is a page to read."""
+    """Risk, regret as an interval, certificate, bounds and mistakes of a run; `str()` is a page to read.
+
+    Regret is Σ weight·ℓ_t(w_t) − inf over K of Σ weight·ℓ_t(u) (docs/theory.md, Q2). `audit` makes it.
+
+    >>> import rue
+    >>> audited = rue.audit(rue.OGD("hinge", "ball:1"), [[1.0], [-1.0], [2.0]], [1, -1, 1])
+    >>> audited.passed, audited.regret[1] <= audited.bound.value
+    (True, True)
+    """
 
     run: Run
     domain: Domain
@@ -145,12 +157,13 @@ def audit(
     delta: float = 0.05,
     tolerance: float = 1e-6,
 ) -> Audit:
-    """Audit a run on the stream it was made on, or a learner (None: the default one) by running it.
+    """Check on one run everything that theory promises: certificate, bounds, and the true regret beside them.
 
-    It is compared with its own domain, or where that is unbounded, and the rounds have no regulariser, with the ball as
-    large as its point; or with the ball of `radius`, or another `domain`. `units` are those of `run.certificate`.
-    `delta` is the probability with which the bounds on risk may fail, `tolerance` how near to the best in hindsight
-    to come, relative to its loss.
+    `source` is a run, with the stream it was made on, or a learner (None: the default one), which is run first. The
+    theorems are those of docs/theory.md, sections 4 and 6. The run is compared with its own domain, or where that is
+    unbounded, and the rounds have no regulariser, with the ball as large as its point; or with the ball of `radius`, or
+    another `domain`. `units` are those of `run.certificate`. `delta` is the probability with which the bounds on risk
+    may fail, `tolerance` how near to the best in hindsight to come, relative to its loss.
 
     >>> import rue
     >>> X, y = rue.census()
@@ -195,10 +208,10 @@ def audit(
     rounding = stream.rounding(K, lambda_, comparator)
     checks += _accounts(run, certificate, traced, stream, rounding)
     checks += _soundness(run, certificate, comparator, stream, rounding)
-    found: list[Bound] = []
+    all_bounds: list[Bound] = []
     if traced is not None:
         regret = total - interval[1], total - interval[0]
-        found = _theorems(traced, run, certificate, stream, regret, remarks, checks)
+        all_bounds = _theorems(traced, run, certificate, stream, regret, remarks, checks)
     size = run.learner.loss.per_mistake
     if run.mistakes is not None and run.weights is None and size is not None:
         checks.append(Check("mistakes ≤ loss as a bound of the 0-1 loss", run.mistakes, run.loss / size, rounding))
@@ -210,8 +223,8 @@ def audit(
         comparator,
         certificate,
         interval,
-        tuple(bound for bound in found if bound.theorem not in _MISTAKES),
-        tuple(bound for bound in found if bound.theorem in _MISTAKES),
+        tuple(bound for bound in all_bounds if bound.theorem not in _MISTAKES),
+        tuple(bound for bound in all_bounds if bound.theorem in _MISTAKES),
         risks,
         tuple(remarks),
         tuple(checks),
@@ -248,13 +261,13 @@ def _replayed(
         )
         return None
     try:
-        found = trace(before, stream.X, stream.y, stream.weights)
-        differ = int(np.count_nonzero(found.predictions != stream.predictions))
+        traced = trace(before, stream.X, stream.y, stream.weights)
+        differ = int(np.count_nonzero(traced.predictions != stream.predictions))
     except RueError as error:
         remarks.append(f"the run cannot be made again: {error}")
-        differ, found = stream.y.size, None
+        differ, traced = stream.y.size, None
     checks.append(Check("predictions that differ when the run is made again", differ, 0))
-    return None if differ else found
+    return None if differ else traced
 
 
 def _accounts(run: Run, certificate: Certificate, traced: Trace | None, stream: Stored, rounding: float) -> list[Check]:
@@ -320,11 +333,11 @@ def _theorems(
     """The theorems of section 4, compared with the regret and with D1 or D2 where they speak of the set at hand."""
     own, K, lambda_ = run.learner.domain, certificate.domain, run.evidence.lambda_
     radius = reach(K, np.zeros(traced.coordinates)) if K.bounded and not own.bounded else None
-    found = bounds(traced, radius=radius)
-    if not found:
+    all_bounds = bounds(traced, radius=radius)
+    if not all_bounds:
         remarks.append(f"no theorem speaks of {run.learner.algorithm.name} with these settings")
     if not _within(K, own) or certificate.units != "raw":
-        if any(bound.met for bound in found if bound.theorem not in _MISTAKES):
+        if any(bound.met for bound in all_bounds if bound.theorem not in _MISTAKES):
             remarks.append(f"the bounds are about {own!r}, so they are not compared with the regret above")
         regret, alone = (math.nan, math.nan), math.nan
     else:
@@ -332,10 +345,10 @@ def _theorems(
         if np.any(traced.alphas != traced.weights):  # A6: the rounds' losses are t·ℓ_t
             regret, alone = _by_time(traced, run, K, stream)
             remark = "these rounds are t·ℓ_t (A6), whose regret this is"
-            found = [dataclasses.replace(bound, remark=remark) for bound in found]
+            all_bounds = [dataclasses.replace(bound, remark=remark) for bound in all_bounds]
         if not K.exact_support:
             alone = math.nan  # it may be made with an upper bound of the support function
-    compared = [bound if bound.theorem in _MISTAKES else _compared(bound, regret) for bound in found]
+    compared = [bound if bound.theorem in _MISTAKES else _compared(bound, regret) for bound in all_bounds]
     for bound in compared:
         if bound.holds is not None:
             what = "mistakes" if bound.theorem in _MISTAKES else "regret"

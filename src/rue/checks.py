@@ -1,7 +1,7 @@
 """Contracts in code: what every loss, domain, step, learner and opponent must keep. Public, for your own classes too.
 
 Each check raises `CheckFailed` with a counterexample. They exist because each of these has been broken, silently, in a
-respected library; the docstrings say how.
+respected library.
 
 >>> import rue
 >>> rue.checks.check_loss(rue.Hinge())
@@ -42,16 +42,25 @@ def examples(kind: str) -> dict[str, Any]:
     >>> examples("step")["sqrt"]
     Sqrt(value=1.0)
     """
-    found = {}
+    objects = {}
     for name, build in registered(kind).items():
         parameters = inspect.signature(build).parameters.values()
         needed = [one for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
-        found[name] = build(*(1 for _ in needed))
-    return found
+        objects[name] = build(*(1 for _ in needed))
+    return objects
 
 
 def check_loss(loss: Loss) -> None:
-    """A loss whose slope contradicts its value; a regression loss that is not smallest at p = y; a false constant."""
+    """Refuse a loss whose slope contradicts its value, a regression loss not smallest at p = y, and a false constant.
+
+    On a grid of predictions at every label the loss accepts: convexity, the subgradient inequality by finite
+    differences, `nonnegative`, `lipschitz`, `smooth`, `strongly_convex`, `exp_concave`.
+
+    >>> import rue
+    >>> check_loss(rue.Quantile(0.9))
+
+    docs/theory.md, section 2.
+    """
     name = repr(loss)
     labels = [y for y in (-1.0, 1.0, 0.0, 2.0, 0.3) if loss.accepts(y)]
     if loss.accepts(math.nan) or loss.accepts(math.inf):
@@ -91,7 +100,16 @@ def check_loss(loss: Loss) -> None:
 
 
 def check_domain(domain: Domain, d: int = 6) -> None:
-    """A projection that leaves the set, moves points of it, or measures only some of the coordinates."""
+    """Refuse a projection that leaves the set, moves points of it, or measures only some of the coordinates.
+
+    On random points near and far, in `d` coordinates: Πw lies in K, ΠΠw = Πw, ⟨w − Πw, u − Πw⟩ ≤ 0 for u in K, no two
+    points move away from each other; `support` and `diameter` are large enough.
+
+    >>> import rue
+    >>> check_domain(rue.Intersection("ball:1", "orthant"))
+
+    docs/theory.md, section 3.
+    """
     d = domain.dimension or d
     rng = np.random.default_rng(2)
     far = 10.0 if domain.scratch_rows else 1e6  # iterative projections are for points near the set
@@ -125,7 +143,13 @@ def check_domain(domain: Domain, d: int = 6) -> None:
 
 
 def check_step(step: Step) -> None:
-    """A step that is negative, that grows, or that forgets to decay. Concrete steps only: resolve `theory` first."""
+    """Refuse a step that is negative, infinite, or that grows. Concrete steps only: resolve `theory` first.
+
+    >>> import rue
+    >>> check_step(rue.Sqrt(0.5))
+
+    docs/theory.md, A3.
+    """
     last = math.inf
     for t in (1.0, 2.0, 3.0, 10.0, 100.0, 1e6):
         eta = float(step.eta(t, Seen(t, 2.0, 3.0 * t)))
@@ -137,9 +161,14 @@ def check_step(step: Step) -> None:
 
 
 def check_opponent(opponent: Opponent, rounds: int = 60) -> None:
-    """A game that its seed does not repeat, or that contradicts what the opponent says it forces.
+    """Refuse an opponent whose game its seed does not repeat, or contradicts what the opponent says it forces.
 
     `play` itself refuses rounds whose subgradients are none. Gradient descent plays, on [−1, 1] in every coordinate.
+
+    >>> import rue
+    >>> check_opponent(rue.RandomSigns())
+
+    docs/theory.md, section 5.
     """
     learner = OGD(domain="box:-1,1", intercept=False)
     first, again = (play(learner, opponent, rounds, seed=7) for _ in range(2))
@@ -151,7 +180,13 @@ def check_opponent(opponent: Opponent, rounds: int = 60) -> None:
 
 
 def sample(learner: Learner, rows: int = 120, width: int | None = None, seed: int = 0) -> tuple[Any, Any, Any]:
-    """A random stream that a learner can take: features with zeros in them, labels of its loss's set, weights."""
+    """A random stream that a learner can take: features with zeros in them, labels of its loss's set, weights.
+
+    >>> import rue
+    >>> X, y, weights = sample(rue.OGD("hinge"), rows=5, width=3)
+    >>> X.shape, set(y) <= {-1.0, 1.0}
+    ((5, 3), True)
+    """
     rng = np.random.default_rng(seed)
     fixed = learner.domain.dimension
     d = width if fixed is None else fixed - int(learner.intercept)
@@ -167,11 +202,14 @@ def sample(learner: Learner, rows: int = 120, width: int | None = None, seed: in
 
 
 def check_learner(learner: Learner, width: int | None = None) -> None:
-    """The ways of running that must be the same, and the ways of failing that must leave no trace.
+    """Refuse a learner that depends on how it is run, or in which a refused example leaves a trace.
 
     Dense and sparse rows that differ; blocks whose size shows in the result; a state that does not survive a copy; a
     `predict` that learns; an average of the wrong points; weight 0 that is not nothing; a point outside the domain; one
     NaN that poisons the model.
+
+    >>> import rue
+    >>> check_learner(rue.SVM(0.1))
     """
     from scipy.sparse import csr_matrix
 
@@ -181,13 +219,13 @@ def check_learner(learner: Learner, width: int | None = None) -> None:
     _same_ways(learner, whole, X, y, weights, predictions)
 
     other = learner.copy()
-    apart = other.run(csr_matrix(X), y, weights)
-    _near(apart, predictions, f"{learner!r}: sparse rows and dense rows differ")
+    sparse = other.run(csr_matrix(X), y, weights)
+    _near(sparse, predictions, f"{learner!r}: sparse rows and dense rows differ")
 
-    kept = weights > 0.0
+    counted = weights > 0.0
     without = learner.copy()
-    left = without.run(X[kept], y[kept], weights[kept])
-    if not _equal(left, predictions[kept]) or without != whole:
+    rest = without.run(X[counted], y[counted], weights[counted])
+    if not _equal(rest, predictions[counted]) or without != whole:
         raise CheckFailed(f"{learner!r}: leaving out the examples of weight 0 changes something.")
     if not whole.domain.contains(whole.point, 1e-6):
         raise CheckFailed(f"{learner!r}: the point left the domain: {whole.point}.")
@@ -223,7 +261,7 @@ def _same_ways(learner: Learner, whole: Learner, X: Any, y: Any, weights: Any, p
 
 
 def _check_average(learner: Learner, X: Any, y: Any, weights: Any) -> None:
-    """The average kept lazily equals the brute-force average of the points played."""
+    """The average, which is updated lazily, equals the brute-force average of the points played."""
     player = learner.copy()
     total, mass, played = np.zeros(0), 0.0, 0
     average = getattr(player.algorithm, "average", None)
@@ -267,15 +305,17 @@ def _check_bad_input(learner: Learner, x: Any, y: float) -> None:
         raise CheckFailed(f"{learner!r}: features of 1e300 poison the point: {learner.point}.")
 
 
-def _equal(found: Any, wanted: Any) -> bool:
-    return bool(np.array_equal(found, wanted, equal_nan=True))
+def _equal(actual: Any, wanted: Any) -> bool:
+    """Whether two arrays have the same bits; NaN, which stands for a refused example, equals NaN."""
+    return bool(np.array_equal(actual, wanted, equal_nan=True))
 
 
-def _near(found: Any, wanted: Any, what: str, tolerance: float = 1e-9) -> None:
-    if not _equal(np.isnan(found), np.isnan(wanted)):
+def _near(actual: Any, wanted: Any, what: str, tolerance: float = 1e-9) -> None:
+    """Refuse predictions that differ by more than rounding: sums of dense and of sparse rows round differently."""
+    if not _equal(np.isnan(actual), np.isnan(wanted)):
         raise CheckFailed(f"{what}: they do not refuse the same examples.")
-    found, wanted = np.asarray(found)[~np.isnan(found)], wanted[~np.isnan(wanted)]
+    actual, wanted = np.asarray(actual)[~np.isnan(actual)], wanted[~np.isnan(wanted)]
     scale = 1.0 + float(np.max(np.abs(wanted), initial=0.0))
-    far = float(np.max(np.abs(found - wanted), initial=0.0))
+    far = float(np.max(np.abs(actual - wanted), initial=0.0))
     if not far <= tolerance * scale:
         raise CheckFailed(f"{what}: by {far:g}, where the largest is {scale - 1.0:g}.")

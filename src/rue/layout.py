@@ -148,6 +148,8 @@ class Array:
     """Whether it is empty, and stays so, when the settings do not ask for it."""
     least: float = -math.inf
     """No smaller value can be learnt."""
+    refusal: str = "its sums are impossible"
+    """What is said of a file that has a smaller one."""
     dtype: str = "float64"
     """The type of its elements; of weights that depend on the loss, the wider one."""
 

@@ -1,16 +1,25 @@
-"""One example, sparse or dense, behind the same few words, so that every algorithm is written once.
+"""One example, sparse or dense, behind the same few methods, so that every algorithm is written once.
 
-A row knows `dot`, `add` and `square`, written once for both kinds; an algorithm that works coordinate by coordinate
-loops over `range(row.lo, row.hi)` and asks for `row.place(k)` and `row.at(k)`. With an intercept, coordinate 0 of every
-point is the intercept's and its feature is 1; the features then start at coordinate 1 (`shift` is 1, otherwise 0).
+A row knows `dot`, `add` and `square`; an algorithm that works coordinate by coordinate loops over
+`range(row.lo, row.hi)` and asks for `row.place(k)` and `row.at(k)`. With an intercept, coordinate 0 of every point is
+the intercept's and its feature is 1; the features then start at coordinate 1 (`shift` is 1, otherwise 0).
 
 Sums run in four lanes in a fixed order, so that the bits do not depend on how the stream was cut into blocks.
+
+>>> rows = DenseRows(np.array([3.0, 4.0, 1.0, 0.0]), np.uint64(2), np.uint64(0))
+>>> row = rows.row(0)
+>>> w = np.array([2.0, 1.0])
+>>> float(row.dot(w)), float(row.square())
+(10.0, 25.0)
+>>> row.add(0.5, w)
+>>> w.tolist()
+[3.5, 3.0]
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,136 +28,124 @@ from rue.compiled.intrinsics import fetch
 
 __all__ = ["SOON", "DenseRow", "DenseRows", "SparseRow", "SparseRows"]
 
-R = TypeVar("R")
-
 # Unsigned indices need no wrap-around test, which saves a quarter of a sparse pass; and in Numba an unsigned and a
 # signed whole number add up to a float, so the constants are unsigned too.
 _0, _1, _2, _3, _4 = (np.uint64(i) for i in range(5))
 
 SOON = np.uint64(40)
-"""How far ahead of its sums a pass has fetched what is kept of the features that come, if `row.followed` by so many."""
+"""Prefetch distance, in features, of a point's coordinates, where other work is done between the features."""
 _LATER = np.uint64(100)
-"""The same where there is nothing else to do but to add."""
+"""Prefetch distance of coordinates where nothing is done but adding (`add_afar`)."""
 _AHEAD = np.uint64(192)
-"""How far ahead it has its data fetched: a few rows of text, more than memory takes to answer."""
+"""Prefetch distance of the rows themselves: a few rows of text, more than memory takes to answer."""
 WIDE = 2**16
-"""How many weights fit into the cache."""
+"""The most weights that fit into the cache (half a megabyte): up to here no coordinate is prefetched."""
 
 
-def dot_and_square(row: Any, w: Any) -> Any:
-    """⟨w, x⟩ and ‖x‖² in one go: the squares cost nothing while the weights are fetched."""
-    a, b, c, e = 0.0, 0.0, 0.0, 0.0
-    aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
-    x, far = row.values, w.size > WIDE and row.followed(SOON)
-    if row.shift > _0:
-        a, aa = w[_0], 1.0
-    k = row.lo
-    while k + _4 <= row.hi:
-        row.fetch(k + _AHEAD)
-        if far:
-            fetch(w, row.place(k + SOON))
-            fetch(w, row.place(k + SOON + _1))
-            fetch(w, row.place(k + SOON + _2))
-            fetch(w, row.place(k + SOON + _3))
-        a += w[row.place(k)] * x[k]
-        b += w[row.place(k + _1)] * x[k + _1]
-        c += w[row.place(k + _2)] * x[k + _2]
-        e += w[row.place(k + _3)] * x[k + _3]
-        aa += x[k] * x[k]
-        bb += x[k + _1] * x[k + _1]
-        cc += x[k + _2] * x[k + _2]
-        ee += x[k + _3] * x[k + _3]
-        k += _4
-    while k < row.hi:
-        if far:
-            fetch(w, row.place(k + SOON))
-        a += w[row.place(k)] * x[k]
-        aa += x[k] * x[k]
-        k += _1
-    return (a + b) + (c + e), (aa + bb) + (cc + ee)
+class _Row:
+    """What sparse and dense rows share; they differ in where a feature's coordinate is (`place`)."""
+
+    __slots__ = ()
+
+    values: Any
+    lo: Any
+    hi: Any
+    shift: Any
+
+    def dot_and_square(self: Any, w: Any) -> Any:
+        """⟨w, x⟩ and ‖x‖² together: the squares cost nothing while the weights are on their way from memory."""
+        a, b, c, e = 0.0, 0.0, 0.0, 0.0
+        aa, bb, cc, ee = 0.0, 0.0, 0.0, 0.0
+        x, far = self.values, w.size > WIDE and self.followed(SOON)
+        if self.shift > _0:
+            a, aa = w[_0], 1.0
+        k = self.lo
+        while k + _4 <= self.hi:
+            self.fetch(k + _AHEAD)
+            if far:
+                fetch(w, self.place(k + SOON))
+                fetch(w, self.place(k + SOON + _1))
+                fetch(w, self.place(k + SOON + _2))
+                fetch(w, self.place(k + SOON + _3))
+            a += w[self.place(k)] * x[k]
+            b += w[self.place(k + _1)] * x[k + _1]
+            c += w[self.place(k + _2)] * x[k + _2]
+            e += w[self.place(k + _3)] * x[k + _3]
+            aa += x[k] * x[k]
+            bb += x[k + _1] * x[k + _1]
+            cc += x[k + _2] * x[k + _2]
+            ee += x[k + _3] * x[k + _3]
+            k += _4
+        while k < self.hi:
+            if far:
+                fetch(w, self.place(k + SOON))
+            a += w[self.place(k)] * x[k]
+            aa += x[k] * x[k]
+            k += _1
+        return (a + b) + (c + e), (aa + bb) + (cc + ee)
+
+    def dot(self: Any, w: Any) -> Any:
+        """⟨w, x⟩."""
+        return self.dot_and_square(w)[0]
+
+    def add(self: Any, scale: Any, w: Any) -> None:
+        """w += scale·x. Four coordinates are read before any is written, so that no read waits for a write."""
+        x, k = self.values, self.lo
+        if self.shift > _0:
+            w[_0] += scale
+        while k + _4 <= self.hi:
+            i, j, m, n = self.place(k), self.place(k + _1), self.place(k + _2), self.place(k + _3)
+            wi, wj, wm, wn = w[i], w[j], w[m], w[n]
+            w[i] = wi + scale * x[k]
+            w[j] = wj + scale * x[k + _1]
+            w[m] = wm + scale * x[k + _2]
+            w[n] = wn + scale * x[k + _3]
+            k += _4
+        while k < self.hi:
+            w[self.place(k)] += scale * x[k]
+            k += _1
+
+    def square(self: Any) -> Any:
+        """‖x‖²."""
+        total = 1.0 if self.shift > _0 else 0.0
+        for k in range(self.lo, self.hi):
+            total += self.values[k] * self.values[k]
+        return total
+
+    def largest(self: Any) -> Any:
+        """The largest magnitude of the features; NaN if one is."""
+        most = 1.0 if self.shift > _0 else 0.0
+        for k in range(self.lo, self.hi):
+            size = abs(self.values[k])
+            if not size <= most and most == most:  # once NaN, it stays so
+                most = size
+        return most
+
+    def at(self: Any, k: Any) -> Any:
+        """The k-th feature, lo ≤ k < hi; its coordinate is `row.place(k)`."""
+        return self.values[k]
+
+    def many(self: Any) -> Any:
+        """How many features there are, the intercept counted as one."""
+        return self.hi - self.lo + self.shift
+
+    def feature(self: Any, k: Any) -> Any:
+        """The coordinate and the value of the k-th of all features, the intercept counted as one."""
+        if k < self.shift:
+            return _0, 1.0
+        i = self.lo + k - self.shift
+        return np.uint64(self.place(i)), self.values[i]
+
+    def finite(self: Any) -> Any:
+        """Whether every feature is a finite number."""
+        for k in range(self.lo, self.hi):
+            if not math.isfinite(self.values[k]):
+                return False
+        return True
 
 
-def dot(row: Any, w: Any) -> Any:
-    """⟨w, x⟩."""
-    return row.dot_and_square(w)[0]
-
-
-def add(row: Any, scale: Any, w: Any) -> None:
-    """w += scale·x, read four at a time, so that no feature waits until another's is written."""
-    x, k = row.values, row.lo
-    if row.shift > _0:
-        w[_0] += scale
-    while k + _4 <= row.hi:
-        i, j, m, n = row.place(k), row.place(k + _1), row.place(k + _2), row.place(k + _3)
-        wi, wj, wm, wn = w[i], w[j], w[m], w[n]
-        w[i] = wi + scale * x[k]
-        w[j] = wj + scale * x[k + _1]
-        w[m] = wm + scale * x[k + _2]
-        w[n] = wn + scale * x[k + _3]
-        k += _4
-    while k < row.hi:
-        w[row.place(k)] += scale * x[k]
-        k += _1
-
-
-def square(row: Any) -> Any:
-    """‖x‖²."""
-    total = 1.0 if row.shift > _0 else 0.0
-    for k in range(row.lo, row.hi):
-        total += row.values[k] * row.values[k]
-    return total
-
-
-def largest(row: Any) -> Any:
-    """The largest magnitude of its features; NaN if one is."""
-    most = 1.0 if row.shift > _0 else 0.0
-    for k in range(row.lo, row.hi):
-        size = abs(row.values[k])
-        if not size <= most and most == most:  # once NaN, it stays so
-            most = size
-    return most
-
-
-def at(row: Any, k: Any) -> Any:
-    """The k-th feature, lo ≤ k < hi; its coordinate is `row.place(k)`."""
-    return row.values[k]
-
-
-def many(row: Any) -> Any:
-    """How many features there are, the intercept counted as one."""
-    return row.hi - row.lo + row.shift
-
-
-def feature(row: Any, k: Any) -> Any:
-    """The coordinate and the value of the k-th of all features, the intercept counted as one."""
-    if k < row.shift:
-        return _0, 1.0
-    i = row.lo + k - row.shift
-    return np.uint64(row.place(i)), row.values[i]
-
-
-def finite(row: Any) -> Any:
-    """Whether every feature is a finite number."""
-    for k in range(row.lo, row.hi):
-        if not math.isfinite(row.values[k]):
-            return False
-    return True
-
-
-def _row(cls: type[R]) -> type[R]:
-    """Give a kind of row, which says where its features are, the words that all rows share."""
-    for word in (dot_and_square, dot, add, square, largest, at, many, feature, finite):
-        setattr(cls, word.__name__, word)
-    return values(cls)
-
-
-@_row
-class SparseRow(NamedTuple):
-    """Features at the places `indices[lo:hi]` of a point, with their `values[lo:hi]`.
-
-    As the data have them their indices are `given[lo:hi]`, strictly increasing: the same array, unless a
-    `rue.streams.numbering.Numbering` says where features are.
-    """
+class _SparseFields(NamedTuple):
+    """The fields of `SparseRow`: a named tuple inherits from nothing else, so they have a class of their own."""
 
     indices: Any
     values: Any
@@ -157,11 +154,23 @@ class SparseRow(NamedTuple):
     shift: Any
     given: Any
 
+
+@values
+class SparseRow(_Row, _SparseFields):
+    """Features at the coordinates `indices[lo:hi]` of a point, with their `values[lo:hi]`.
+
+    As the data have them their indices are `given[lo:hi]`, strictly increasing: the same array, unless a
+    `rue.streams.numbering.Numbering` gives features other coordinates.
+    """
+
+    __slots__ = ()
+
     def place(self, k: Any) -> Any:
+        """The coordinate of the k-th feature."""
         return self.indices[k] + self.shift
 
     def fetch(self, k: Any) -> None:
-        """Have the k-th feature fetched, whichever row it belongs to."""
+        """Prefetch the k-th feature, whichever row it belongs to."""
         fetch(self.indices, k)
         fetch(self.values, k)
 
@@ -179,7 +188,7 @@ class SparseRow(NamedTuple):
             k += _1
 
     def followed(self, many: Any) -> Any:
-        """Whether at least so many features come after it, in whichever row."""
+        """Whether at least `many` features come after the row's, so that their indices may be read."""
         return self.hi + many <= np.uint64(self.indices.size)
 
     def fits(self, size: Any) -> Any:
@@ -194,14 +203,20 @@ class SparseRow(NamedTuple):
         return good
 
 
-@_row
-class DenseRow(NamedTuple):
-    """Every feature in its place: `values[lo:hi]`."""
+class _DenseFields(NamedTuple):
+    """The fields of `DenseRow`."""
 
     values: Any
     lo: Any
     hi: Any
     shift: Any
+
+
+@values
+class DenseRow(_Row, _DenseFields):
+    """Every feature in its place: `values[lo:hi]`. Its methods are those of `SparseRow`."""
+
+    __slots__ = ()
 
     def place(self, k: Any) -> Any:
         return k - self.lo + self.shift
@@ -213,7 +228,7 @@ class DenseRow(NamedTuple):
         self.add(scale, w)
 
     def followed(self, many: Any) -> Any:
-        return False  # no need to look: the processor sees by itself where a dense row goes
+        return False  # the processor itself foresees where a dense row goes: nothing to prefetch
 
     def fits(self, size: Any) -> Any:
         return self.hi - self.lo + self.shift <= size
@@ -238,7 +253,7 @@ class SparseRows(NamedTuple):
         return self.width + self.shift
 
     def sound(self, i: Any) -> Any:
-        """Whether row i's place in the arrays makes sense."""
+        """Whether the part of the arrays that row i is said to be lies inside them."""
         return 0 <= self.indptr[i] <= self.indptr[i + 1] <= min(self.indices.size, self.values.size)
 
     def row(self, i: Any) -> SparseRow:

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 
 import rue
 from rue.pictures.curves import AuditCurves, GameCurves, Rounds, best_constant, bounds_at, times
-from rue.pictures.sheets import Sheet, new_figure, number, save
+from rue.pictures.figures import Panel, new_figure, number, save
 
 ROOT = Path(__file__).parents[2]
 
@@ -480,7 +480,7 @@ def test_names_of_lines_do_not_overlap():
     from matplotlib.text import Text
 
     figure = new_figure(1)
-    sheet = Sheet(figure.subplots())
+    sheet = Panel(figure.subplots())
     for i in range(9):
         sheet.line([1, 10], [1.0, 1.0 + 1e-4 * i], f"line {i}", "black")
     sheet.rounds(10)

@@ -36,16 +36,16 @@ class Every:
         """`100000`, or `30s`."""
         try:
             if text.endswith("s"):
-                found = cls(seconds=float(text[:-1]))
+                every = cls(seconds=float(text[:-1]))
             else:
-                found = cls(examples=int(text.replace("_", "").replace(",", "")))
+                every = cls(examples=int(text.replace("_", "").replace(",", "")))
         except ValueError:
-            found = cls()
-        if not (found.examples or found.seconds) or (found.examples or 0) < 0 or (found.seconds or 0) < 0:
+            every = cls()
+        if not (every.examples or every.seconds) or (every.examples or 0) < 0 or (every.seconds or 0) < 0:
             raise SettingsError(
                 f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {text!r}."
             )
-        return found
+        return every
 
 
 class Predictions:
@@ -215,17 +215,16 @@ class Running:
 
     def _position(self) -> dict[str, Any]:
         """Where in the data, and in the file of predictions, whoever resumes goes on."""
-        place = self.spot
         return {
             "paths": list(self.data.paths),
             "format": self.data.format_name,
             "separator": self.data.separator,
             "pass": self.number,
             "passes": self.passes,
-            "file": place.file,
-            "offset": place.offset,
-            "line": place.line,
-            "heads": self.data.heads(place),
+            "file": self.spot.file,
+            "offset": self.spot.offset,
+            "line": self.spot.line,
+            "heads": self.data.heads(self.spot),
             "tail": self.spot.tail(),
             **({"predictions": None} if self.predictions is None else self.predictions.place()),
         }

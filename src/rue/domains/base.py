@@ -18,6 +18,7 @@ __all__ = ["Domain"]
 
 @kernel
 def _move_onto(domain: Any, w: Any, scratch: Any) -> Any:
+    """`onto`, compiled."""
     return domain.onto(w, scratch)
 
 
@@ -29,6 +30,18 @@ class Domain(Declared):
 
     Facts belong to the class that declares them: a subclass that replaces `onto`, `support` or any other method begins
     again without them (`rue.declared`). What a class of your own declares is checked on a few points before it is used.
+
+    >>> import rue
+    >>> @rue.parameter
+    ... class AtMostOne(rue.Domain):
+    ...     def onto(self, w, scratch):
+    ...         for j in range(w.size):
+    ...             w[j] = min(w[j], 1.0)
+    ...         return 0.0
+    >>> AtMostOne().project([0.5, 3.0])
+    array([0.5, 1. ])
+
+    docs/theory.md, section 3.
     """
 
     FACTS = frozenset(
@@ -62,6 +75,7 @@ class Domain(Declared):
     grows: ClassVar[bool] = False
     """Whether coordinates may be added later; if not, the width is fixed by the first example or by `d=`."""
     scratch_rows: int = 0
+    """How many rows of working memory `onto` needs."""
     whole_space: ClassVar[bool] = False
     """Whether it is ℝ^d, no constraint at all."""
     exact_support: ClassVar[bool] = False
@@ -122,6 +136,7 @@ class Domain(Declared):
 
     @noinline
     def onto(self, w: Any, scratch: Any) -> Any:
+        """Replace w by its projection, in compiled code; returns how far from the set it may still be."""
         raise NotImplementedError
 
     def support(self, v: Any) -> float:
@@ -186,6 +201,7 @@ class Domain(Declared):
         return array
 
     def _try_onto(self, w: Any) -> None:
+        """Refuse an `onto` that fails."""
         try:
             _move_onto.function(self, w, np.empty((self.scratch_rows, w.size)))
         except (ArithmeticError, AttributeError, LookupError, NameError, NotImplementedError, TypeError) as error:

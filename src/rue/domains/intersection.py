@@ -1,4 +1,4 @@
-"""Finite intersections, projected on by Dykstra's algorithm."""
+"""Finite intersections, projected on by Dykstra's algorithm (docs/theory.md, section 3)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rue.registry import make, register
 __all__ = ["Intersection"]
 
 _SWEEPS = 5000
+"""After so many sweeps Dykstra's algorithm stops where it is."""
 _AGAIN = 3
 """How often Dykstra's algorithm is begun again from where it ended outside."""
 
@@ -90,6 +91,8 @@ class Intersection(Domain):
     >>> from rue.domains.sets import Ball, Orthant
     >>> Intersection(Ball(1), Orthant()).project([3.0, -4.0])
     array([1., 0.])
+
+    docs/theory.md, section 3.
     """
 
     sets: Any
@@ -116,11 +119,11 @@ class Intersection(Domain):
     @property
     def members(self) -> Sequence[Domain]:
         """The sets, in the order given."""
-        found, rest = [], self.sets
+        members, rest = [], self.sets
         while isinstance(rest, _List):
-            found.append(rest.head)
+            members.append(rest.head)
             rest = rest.tail
-        return found
+        return members
 
     @property
     def parts(self) -> Sequence[Domain]:

@@ -1,4 +1,8 @@
-"""Sets whose projection is a formula: reals, ball, box, interval, orthant, halfspace, hyperplane."""
+"""Sets whose projection is a formula (docs/theory.md, section 3): reals, ball, box, orthant, halfspace, hyperplane.
+
+Projections are in place and compiled. Lengths are measured in units of the largest coordinate, so that no square
+overflows or underflows.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,15 @@ __all__ = ["Ball", "Box", "Halfspace", "Hyperplane", "Interval", "Orthant", "Rea
 @register("domain", "reals")
 @parameter
 class Reals(Domain):
-    """ℝ^d: no constraint at all."""
+    """ℝ^d: no constraint at all.
+
+    Theory gives no step here unless the loss is strongly convex: give `step='sqrt:0.5'` or the like, or a bounded set.
+
+    >>> Reals().project([3.0, -4.0]), Reals().bounded
+    (array([ 3., -4.]), False)
+
+    docs/theory.md, section 3.
+    """
 
     kind = "scaled"
     grows = True
@@ -43,8 +55,13 @@ class Reals(Domain):
 class Ball(Domain):
     """{w : ‖w − centre‖ ≤ radius}, the Euclidean ball; centre 0 unless given.
 
+    The projection is centre + min(1, radius/‖w − centre‖)·(w − centre), and h(v) = ⟨centre, v⟩ + radius·‖v‖. A learner
+    keeps its point as a scalar times a vector here, so that a step costs O(number of non-zeros).
+
     >>> Ball(5).project([3.0, 4.0, 12.0]).round(3)
     array([1.154, 1.538, 4.615])
+
+    docs/theory.md, section 3.
     """
 
     radius: float
@@ -133,8 +150,12 @@ class Ball(Domain):
 class Box(Domain):
     """{w : lower ≤ w ≤ upper}, coordinate by coordinate; two numbers serve for every coordinate.
 
+    The projection clips each coordinate, so that a step costs O(number of non-zeros). Ends may be infinite.
+
     >>> Box(-1, 1).project([3.0, -0.5])
     array([ 1. , -0.5])
+
+    docs/theory.md, section 3.
     """
 
     lower: Vector
@@ -228,7 +249,13 @@ class Box(Domain):
 
 @register("domain", "interval")
 def Interval(low: float, high: float) -> Box:
-    """[low, high] ⊂ ℝ: a box of one coordinate."""
+    """[low, high] ⊂ ℝ: a box of one coordinate, on which the leader and the flip-flop play (A7, C4).
+
+    >>> Interval(0, 1)
+    Box(lower=0.0, upper=1.0, coordinates=1)
+
+    docs/theory.md, section 3.
+    """
     if np.ndim(low) or np.ndim(high):
         raise SettingsError("Interval: low and high must be two numbers.")
     return Box(low, high, coordinates=1)
@@ -237,7 +264,13 @@ def Interval(low: float, high: float) -> Box:
 @register("domain", "orthant")
 @parameter
 class Orthant(Domain):
-    """{w : w ≥ 0}."""
+    """{w : w ≥ 0}: no weight is negative. Its support function is 0 where v ≤ 0, and +∞ elsewhere.
+
+    >>> Orthant().project([3.0, -4.0])
+    array([3., 0.])
+
+    docs/theory.md, section 3.
+    """
 
     kind = "coordinate"
     grows = True
@@ -268,8 +301,12 @@ class Orthant(Domain):
 class Halfspace(Domain):
     """{w : ⟨normal, w⟩ ≤ offset}.
 
+    The projection is w − [⟨normal, w⟩ − offset]₊/‖normal‖²·normal.
+
     >>> Halfspace([1, 1], 1).project([1.0, 1.0])
     array([0.5, 0.5])
+
+    docs/theory.md, section 3.
     """
 
     normal: Vector
@@ -306,7 +343,15 @@ class Halfspace(Domain):
 @register("domain", "hyperplane")
 @parameter
 class Hyperplane(Domain):
-    """{w : ⟨normal, w⟩ = offset}."""
+    """{w : ⟨normal, w⟩ = offset}.
+
+    The projection is w − (⟨normal, w⟩ − offset)/‖normal‖²·normal.
+
+    >>> Hyperplane([1, 1], 1).project([1.0, 1.0]), Hyperplane([1, 1], 1).project([0.0, 0.0])
+    (array([0.5, 0.5]), array([0.5, 0.5]))
+
+    docs/theory.md, section 3.
+    """
 
     normal: Vector
     offset: float = 0.0
@@ -339,6 +384,7 @@ class Hyperplane(Domain):
 
 
 def _require_normal(domain: Any) -> None:
+    """Refuse a normal without a direction or without a length."""
     square = float(domain.normal @ domain.normal)
     if not 0.0 < square < math.inf or not math.isfinite(domain.offset):
         raise SettingsError(f"{type(domain).__name__}: normal must be finite and not 0, and offset finite.")

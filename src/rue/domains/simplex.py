@@ -25,6 +25,8 @@ class Simplex(Domain):
 
     >>> Simplex().project([0.5, 0.5, 2.0])
     array([0., 0., 1.])
+
+    docs/theory.md, section 3.
     """
 
     total: float = 1.0
@@ -88,10 +90,14 @@ class Simplex(Domain):
 @register("domain", "l1-ball")
 @parameter
 class L1Ball(Domain):
-    """{w : Σ|w_j| ≤ radius}.
+    """{w : Σ|w_j| ≤ radius}, which makes many weights exactly 0.
+
+    The projection shrinks every magnitude by the same τ, or to 0: sign(w_j)·[|w_j| − τ]₊, with τ as on the simplex.
 
     >>> L1Ball(1).project([2.0, -1.5])
     array([ 0.75, -0.25])
+
+    docs/theory.md, section 3.
     """
 
     radius: float

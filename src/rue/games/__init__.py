@@ -1,4 +1,12 @@
-"""Games (docs/theory.md, section 5): `play` a learner against an opponent that sees each point before it chooses."""
+"""Games (docs/theory.md, section 5): `play` a learner against an opponent that sees each point before it chooses.
+
+What an opponent's theorem says it forces is part of the result, and so is what the learner's theorem allows:
+
+>>> import rue
+>>> game = rue.play(rue.FollowTheLeader("linear", "interval:-1,1"), "flip-flop", rounds=100)
+>>> game.loss, game.forced.words, game.holds
+(99.0, 'follow the leader pays 99, which is T − 1 − w_1/2, where always playing 0 pays nothing', True)
+"""
 
 from rue.games.adversaries import (
     FlipFlop,

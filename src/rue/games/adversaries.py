@@ -34,6 +34,8 @@ class MarginAdversary(Opponent):
     >>> from rue.games import play
     >>> play("perceptron", "margin:25").mistakes
     25
+
+    docs/theory.md, C1.
     """
 
     n: int
@@ -108,7 +110,14 @@ class OrthogonalAdversary(Opponent):
     """C2: linear losses with g_t ⟂ Σ_{i<t} g_i, ‖g_t‖ = L, uphill from the learner: ⟨g_t, w_t − centre⟩ ≥ 0.
 
     Regret at least U·L·√T from every learner on a ball of radius U; on a box and on the ℓ1 ball U is the radius of the
-    ball inside. Of all such directions it takes the steepest.
+    ball inside. Of all such directions it takes the steepest. `L` is the length of the gradients.
+
+    >>> from rue.games import play
+    >>> game = play("ogd:domain=ball:2", OrthogonalAdversary(d=3, L=0.5), 400)
+    >>> round(float(game.forced), 6), game.regret >= float(game.forced)
+    (20.0, True)
+
+    docs/theory.md, C2.
     """
 
     d: int = 2
@@ -153,7 +162,14 @@ class OrthogonalAdversary(Opponent):
 class RandomSigns(Opponent):
     """C3: linear losses ±L along the line through two far points of the domain, the sign by a fair coin.
 
-    Expected regret at least (√2/4)·D·L·√T from every learner, with equality at T = 2.
+    Expected regret at least (√2/4)·D·L·√T from every learner, with equality at T = 2. A single game may have less, so
+    `game.holds` is None.
+
+    >>> from rue.games import play
+    >>> play("ogd:domain=ball:1", RandomSigns(), 100, seed=3).forced.in_expectation
+    True
+
+    docs/theory.md, C3.
     """
 
     L: float = 1.0
@@ -193,6 +209,13 @@ class FlipFlop(Opponent):
     """C4: slopes −½, then +1 and −1 in turn, for which the leader is always at the wrong end of the interval.
 
     Follow the leader pays T − 1 − w_1/2 on [−1, 1], while u = 0 pays nothing; OGD survives.
+
+    >>> from rue.games import play
+    >>> from rue.learners import FollowTheLeader
+    >>> play(FollowTheLeader("linear", "interval:-1,1"), FlipFlop(), 100).loss
+    99.0
+
+    docs/theory.md, C4.
     """
 
     d = 1
@@ -234,6 +257,13 @@ class NumberGuessing(Opponent):
 
     Follow the leader has a regret of at most 1 + ln T, and so has OGD with the strongly convex step 'strong:2', which
     is the leader; OGD with the step for convex losses has O(√T).
+
+    >>> from rue.games import play
+    >>> from rue.learners import FollowTheLeader
+    >>> play(FollowTheLeader("square", "interval:0,1"), NumberGuessing([0.0, 1.0]), 100).regret < 1 + math.log(100)
+    True
+
+    docs/theory.md, C5 and B10.
     """
 
     numbers: Any = "random"
@@ -284,7 +314,7 @@ class NumberGuessing(Opponent):
 @register("opponent", "stochastic")
 @dataclasses.dataclass(frozen=True)
 class Stochastic(Opponent):
-    """An environment that is no adversary: examples drawn independently from one distribution.
+    """An environment that is no adversary: examples drawn independently from one distribution (B11, B13).
 
     By default x is uniform on the sphere of radius 1 and y depends on ⟨(1, …, 1)/√d, x⟩: for classes its sign, wrong
     with probability `noise`; for regression itself, with normal noise of that size. `draw(rng)` → (x, y) is your own.
@@ -313,6 +343,7 @@ class Stochastic(Opponent):
         return lambda move: ExampleRound(*draw(rng))
 
     def _usual(self, rng: np.random.Generator, classes: bool) -> tuple[Any, float]:
+        """An example from the distribution that serves when none is given."""
         x = rng.normal(size=self.d)
         x /= np.linalg.norm(x)
         target = float(x.sum()) / math.sqrt(self.d)
@@ -326,7 +357,7 @@ class Stochastic(Opponent):
 
 
 def _orthogonal(S: Any, v: Any) -> Any:
-    """The unit vector orthogonal to S that leans most towards v, or any such vector where v is a multiple of S."""
+    """The unit vector orthogonal to S with the largest inner product with v, or any where v is a multiple of S."""
     square = float(S @ S)
     s = S / math.sqrt(square) if square > 0.0 else S
     largest = float(np.abs(v).max())
@@ -341,6 +372,7 @@ def _orthogonal(S: Any, v: Any) -> Any:
 
 
 def _without(v: Any, s: Any) -> Any:
+    """v less its part along the unit vector s."""
     return v - (v @ s) * s
 
 
@@ -366,6 +398,7 @@ def _far_direction(domain: Domain, d: int) -> Any:
 
 
 def _first(k: int, d: int) -> Any:
+    """A vector with 1 in the first k of d coordinates and 0 in the others."""
     v = np.zeros(d)
     v[:k] = 1.0
     return v
@@ -388,6 +421,7 @@ def _symmetric(domain: Domain, d: int) -> bool:
 
 
 def _whole(opponent: Any, name: str, least: int) -> None:
+    """Refuse an argument that is no whole number, or less than `least`."""
     value = getattr(opponent, name)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise SettingsError(
@@ -396,6 +430,7 @@ def _whole(opponent: Any, name: str, least: int) -> None:
 
 
 def _positive(opponent: Any, name: str) -> None:
+    """Refuse an argument that is no positive number."""
     value = getattr(opponent, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < math.inf:
         raise SettingsError(f"{type(opponent).__name__}: {name} must be positive and finite, not {value!r}.")

@@ -22,10 +22,18 @@ __all__ = ["Game"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Game:
-    """A game that was played: what each side did, the regret, and what the opponent had to force; `str()` tells it.
+    """A game that was played: what each side did, the regret, and what the opponent had to force; `str()` sums it up.
 
-    Regret compares with the best point of the learner's domain. It is a number where that point has a closed form
-    (linear losses, squares of one number, the margin adversary), and always an interval.
+    Regret, Σ ℓ_t(w_t) − inf over K of Σ ℓ_t(u), compares with the best point of the learner's domain. It is a number
+    where that point has a closed form (linear losses, squares of one number, the margin adversary), and always an
+    interval.
+
+    >>> from rue.games import play
+    >>> game = play("ogd:domain=ball:1", "orthogonal:2", 100)
+    >>> game.T, round(game.regret, 6) >= float(game.forced), game.holds
+    (100, True, True)
+
+    docs/theory.md, Q3, Q5 and section 5.
     """
 
     learner: Learner
@@ -140,8 +148,8 @@ class Game:
         u = self.opponent.witness(self)
         if u is not None:
             points += [2.0**k * u for k in range(-4, 11)]
-        found = [self.domain.nearby(point) for point in points]
-        return [u for u in found if u is not None] or [self.domain.start(S.size)]
+        inside = [self.domain.nearby(point) for point in points]
+        return [u for u in inside if u is not None] or [self.domain.start(S.size)]
 
     @property
     def regret(self) -> float | None:
@@ -217,26 +225,26 @@ class Game:
 
     def __str__(self) -> str:
         low, high = self.comparator_loss
-        said = [f"{self.learner.algorithm.name} against {self.opponent!r}, {self.T:,} rounds in {self.domain!r}:"]
-        said.append(f"it lost {self.loss:,.4g}")
+        sentences = [f"{self.learner.algorithm.name} against {self.opponent!r}, {self.T:,} rounds in {self.domain!r}:"]
+        sentences.append(f"it lost {self.loss:,.4g}")
         if low == high:
-            said.append(f"and the best point in hindsight {low:,.4g}, a regret of {self.loss - low:+,.4g}.")
+            sentences.append(f"and the best point in hindsight {low:,.4g}, a regret of {self.loss - low:+,.4g}.")
         else:
-            said.append(
+            sentences.append(
                 f"and the best point in hindsight between {low:,.4g} and {high:,.4g}, a regret between "
                 f"{self.loss - high:+,.4g} and {self.loss - low:+,.4g}."
             )
         if self.mistakes is not None:
-            said.append(f"It made {self.mistakes:,} mistakes.")
+            sentences.append(f"It made {self.mistakes:,} mistakes.")
         if self.forced is not None:
-            said.append(f"{self.forced.theorem}: {self.forced.words}.")
+            sentences.append(f"{self.forced.theorem}: {self.forced.words}.")
         allowed = min(
             (bound for bound in self.bounds if bound.holds is not None), key=lambda bound: bound.value, default=None
         )
         if allowed is not None:
             about = "its mistakes" if allowed.theorem in ("B1", "B2") else "its regret"
-            said.append(f"{allowed.theorem} allows {about} at most {allowed.value:,.4g}.")
-        return " ".join(said)
+            sentences.append(f"{allowed.theorem} allows {about} at most {allowed.value:,.4g}.")
+        return " ".join(sentences)
 
     def __repr__(self) -> str:
         low, high = self.regret_interval

@@ -55,7 +55,13 @@ class Round(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class LinearRound:
-    """⟨g, w⟩."""
+    """⟨g, w⟩, the loss of online linear optimisation.
+
+    >>> LinearRound([1.0, 2.0]).value([3.0, -1.0])
+    1.0
+
+    docs/theory.md, Q5.
+    """
 
     g: Any
 
@@ -68,7 +74,13 @@ class LinearRound:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class ExampleRound:
-    """The example (x, y), to be scored by the loss that the opponent has named."""
+    """The example (x, y), to be scored by the loss that the opponent has named.
+
+    >>> ExampleRound([1.0, 0.0], -1.0).y
+    -1.0
+
+    docs/theory.md, Q5.
+    """
 
     x: Any
     y: float
@@ -76,7 +88,15 @@ class ExampleRound:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class ConvexRound:
-    """Any convex function of w, from its value and its subgradient as two functions."""
+    """Any convex function of w, from its value and its subgradient as two functions.
+
+    `play` tries the subgradient inequality at points played before, and refuses a function that breaks it.
+
+    >>> ConvexRound(lambda w: abs(w[0]), lambda w: [1.0 if w[0] > 0 else -1.0]).value([-2.0])
+    2.0
+
+    docs/theory.md, Q5.
+    """
 
     value: Callable[[Any], float]
     subgradient: Callable[[Any], Any]
@@ -84,7 +104,11 @@ class ConvexRound:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """What the opponent sees before it chooses."""
+    """What the opponent sees before it chooses (docs/theory.md, Q5).
+
+    >>> Move(1, [0.0, 0.0], lambda x: 0.0).predict([1.0, 2.0])
+    0.0
+    """
 
     t: int
     """The round, from 1."""
@@ -96,7 +120,12 @@ class Move:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """What is agreed before the first round."""
+    """What is agreed before the first round (docs/theory.md, Q5).
+
+    >>> from rue.domains import Ball
+    >>> Setting(Ball(1), 2, None, 100, np.random.default_rng(0)).domain.diameter(2)
+    2.0
+    """
 
     domain: Domain
     """K, the learner's."""
@@ -113,7 +142,15 @@ Reveal = Callable[[Move], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Forced:
-    """What a theorem says of a game: a number, of what, and the words."""
+    """What a theorem says of a game: a number, of what, and the words.
+
+    >>> from rue.games import play
+    >>> claim = play("perceptron", "margin:9").forced
+    >>> claim.theorem, claim.quantity, claim.relation, float(claim)
+    ('C1', 'mistakes', 'at least', 9.0)
+
+    docs/theory.md, section 5.
+    """
 
     theorem: str
     quantity: Literal["regret", "mistakes", "loss"]
@@ -123,14 +160,24 @@ class Forced:
     in_expectation: bool = False
 
     def __float__(self) -> float:
-        return self.value
+        return float(self.value)
 
 
 class Opponent(Declared):
-    """Who reveals the losses. Your own needs `d` and `begin`; the module's docstring shows two.
+    """The side that reveals the losses. Your own needs `d` and `begin`; `rue/games/opponents.py` begins with two.
 
     The rounds that `begin`'s function returns are examples where `loss` names one, and functions of the point where it
     is None. What an opponent forces is a fact about its own `begin`: a subclass that replaces it declares it anew.
+
+    >>> from rue.games import play
+    >>> class Push(Opponent):
+    ...     d, lipschitz = 1, 1.0
+    ...     def begin(self, setting):
+    ...         return lambda move: LinearRound([1.0])
+    >>> play("ogd:domain=ball:1", Push(), 100).comparator_loss
+    (-100.0, -100.0)
+
+    docs/theory.md, section 5.
     """
 
     FACTS = frozenset(["lipschitz", "lipschitz_on", "hindsight", "witness", "forced"])

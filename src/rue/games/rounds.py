@@ -21,7 +21,7 @@ from rue.registry import make
 
 __all__ = ["enter", "play"]
 
-_LOOKED_AT = 50
+_CHECKED = 50
 """In so many rounds the subgradient inequality is checked, at w_1 and at the point played before."""
 
 
@@ -36,6 +36,8 @@ def play(learner: Learner | str, opponent: Opponent | str, rounds: int | None = 
     >>> game = play(OGD(domain="ball:1"), OrthogonalAdversary(d=5), rounds=10_000)
     >>> round(float(game.forced), 6), game.regret >= float(game.forced)
     (100.0, True)
+
+    docs/theory.md, Q5 and section 5.
     """
     player, facing = make("learner", learner), make("opponent", opponent)
     if not isinstance(player, Learner):
@@ -103,7 +105,7 @@ def enter(learner: Learner, opponent: Opponent) -> Learner:
 
 
 class _Score:
-    """What is written down while a game goes on."""
+    """The record of a game while it is played, from which the `Game` is made."""
 
     def __init__(self, learner: Learner, opponent: Opponent, setting: Setting) -> None:
         T, d = setting.rounds, setting.d
@@ -128,6 +130,7 @@ class _Score:
             self.convex(t, w, part)
 
     def example(self, t: int, part: Any) -> None:
+        """A round that is an example: scored by the loss of its prediction."""
         if not isinstance(part, ExampleRound):
             raise DataError(
                 f"round {t + 1}: {self.opponent!r} names a loss, so it must reveal ExampleRounds, not {part!r}."
@@ -142,6 +145,7 @@ class _Score:
         self.learner.update(part.x, part.y)
 
     def convex(self, t: int, w: Any, part: Any) -> None:
+        """A round that is any convex function: the learner learns its linearisation at the point played."""
         if not (callable(getattr(part, "value", None)) and callable(getattr(part, "subgradient", None))):
             raise DataError(
                 f"round {t + 1}: {self.opponent!r} must reveal a round with value(w) and subgradient(w), not {part!r}."
@@ -154,12 +158,12 @@ class _Score:
         self.losses[t] = self.paid(t, part.value(w))
         self.gradients[t] = self.vector(t, part.subgradient(w), "subgradient")
         self.products[t] = self.gradients[t] @ w
-        if t < _LOOKED_AT:
-            self.look(t, w, part)
+        if t < _CHECKED:
+            self.require_subgradient(t, w, part)
         self.rounds.append(part)
         self.learner.update(self.gradients[t], 1.0)
 
-    def look(self, t: int, w: Any, part: Any) -> None:
+    def require_subgradient(self, t: int, w: Any, part: Any) -> None:
         """Refuse a subgradient that is none: ℓ(u) ≥ ℓ(w) + ⟨g, u − w⟩ must hold at points played before."""
         for u in (self.points[0], self.points[max(t - 1, 0)]):
             there, line = float(part.value(u)), float(self.losses[t] + self.gradients[t] @ (u - w))
@@ -171,6 +175,7 @@ class _Score:
                 )
 
     def paid(self, t: int, value: Any) -> float:
+        """What a round costs, refused if it is no finite number."""
         try:
             number = float(value)
         except (TypeError, ValueError):
@@ -183,6 +188,7 @@ class _Score:
         return number
 
     def vector(self, t: int, v: Any, what: str) -> Any:
+        """An opponent's vector as an array, refused if it is not one of d finite numbers."""
         try:
             array = np.asarray(v, dtype=np.float64)
         except (TypeError, ValueError) as error:

@@ -5,6 +5,7 @@ from rue.learners.average import Average, BySteps, ByTime, Uniform
 from rue.learners.gradient import OGD, SVM, AdaptiveOGD, Perceptron
 from rue.learners.leader import FollowTheLeader
 from rue.learners.learner import Learner
+from rue.learners.merging import merge
 from rue.learners.mixture.mixture import Mixture
 from rue.learners.softmax.classifier import ClassLearner, SoftmaxMixture
 from rue.registry import import_modules
@@ -24,6 +25,7 @@ __all__ = [
     "Perceptron",
     "SoftmaxMixture",
     "Uniform",
+    "merge",
 ]
 
 import_modules(__name__, __path__)

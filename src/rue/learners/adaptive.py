@@ -40,7 +40,12 @@ _0 = np.uint64(0)
 
 
 TABLE = Layout(
-    Array("table", "Four numbers for each coordinate.", ("coordinate", COLUMNS)),
+    Array(
+        "table",
+        "Four numbers for each coordinate.",
+        ("coordinate", COLUMNS),
+        refusal="its sums of squares are impossible",
+    ),
     Array("memory", "The numbers.", (MEMORY,)),
 )
 

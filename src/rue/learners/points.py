@@ -121,7 +121,7 @@ def require_sane(point: Any, algorithm: Any) -> None:
 
 def _require_steps(m: Any, algorithm: Any) -> None:
     """Refuse sums of steps that are negative; with a regulariser rounding may make Σ‖g‖² so."""
-    never = [MASS, LARGEST, SQUARE, TOTAL] + ([GRADIENTS] if algorithm.lambda_ == 0.0 else [])
+    never = [MASS, LARGEST, SQUARE, TOTAL] + ([GRADIENTS] if algorithm.regulariser == 0.0 else [])
     if not (m[never] >= 0.0).all():
         raise DataError("the sums of its steps are impossible")
 

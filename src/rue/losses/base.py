@@ -15,8 +15,23 @@ __all__ = ["CountLoss", "Loss", "MarginLoss", "entropy"]
 class Loss(Declared):
     """What a loss offers; leave out the facts that do not hold (regression labels unless a subclass says otherwise).
 
+    Your own needs the compiled methods `value(p, y)` and `slope(p, y)`, one subgradient at each kink. All else are
+    facts, from which steps, certificates and bounds are derived; what is not declared counts as unknown.
+
     Facts belong to the class that declares them: a subclass that replaces `value`, `slope` or any other method begins
     again without them (`rue.declared`). What a class of your own declares is checked on a grid before it is used.
+
+    >>> import rue
+    >>> @rue.parameter
+    ... class Fourth(rue.Loss):
+    ...     def value(self, p, y):
+    ...         return (p - y) ** 4
+    ...     def slope(self, p, y):
+    ...         return 4.0 * (p - y) ** 3
+    >>> Fourth().lipschitz is None, rue.Absolute().lipschitz
+    (True, 1.0)
+
+    docs/theory.md, section 2.
     """
 
     FACTS = frozenset(
@@ -45,9 +60,13 @@ class Loss(Declared):
     )
 
     labels: ClassVar[str] = "any real number"
+    """What labels it takes, in words for error messages."""
     task: ClassVar[str] = "regress"
+    """`regress`, `classify` (labels −1 and +1) or `multiclass`."""
     convex: ClassVar[bool] = True
+    """Whether it is convex in p, so that it can be learnt with."""
     nonnegative: ClassVar[bool] = True
+    """Whether it is never below 0."""
 
     quadratic: ClassVar[bool] = False
     """Whether it is (p − y)² itself, so that Σ x xᵀ and Σ y·x determine its sum (D4)."""
@@ -117,25 +136,30 @@ class Loss(Declared):
         return math.isfinite(y)
 
     def value(self, p: float, y: float) -> float:
+        """ℓ(p, y)."""
         raise NotImplementedError
 
     def slope(self, p: float, y: float) -> float:
+        """ℓ'(p, y) in p; at a kink, the subgradient that the docstring names."""
         raise NotImplementedError
 
     def at_once(self, first: Any, many: Any, values: Any, slopes: Any, p: Any, y: Any) -> None:
-        """The values and slopes at several predictions, from the `first` on; a loss may know how to in one go."""
+        """Write the values and slopes at `many` predictions from the `first` on; a loss may have vector code for it."""
         for i in range(first, first + many):
             values[i], slopes[i] = self.value(p[i], y[i]), self.slope(p[i], y[i])
 
     def target(self, y: float) -> float:
-        """The prediction that suits a label best."""
+        """The prediction for which the loss at this label is smallest."""
         return y
 
     def prox(self, p: float, y: float, a: float) -> float:
-        """argmin_q a·ℓ(q, y) + ½(q − p)²: where an implicit step from p arrives. By halving, unless a loss knows."""
+        """argmin_q a·ℓ(q, y) + ½(q − p)²: where an implicit step from p arrives.
+
+        By bisection between p and the explicit step, unless a loss has a closed form.
+        """
         q = p - a * self.slope(p, y)
         inside, outside = p, q
-        for _ in range(50):
+        for _ in range(50):  # halving so often leaves about 1e-15 of the explicit step
             q = 0.5 * (inside + outside)
             if (p - q - a * self.slope(q, y)) * (p - outside) < 0.0:
                 inside = q
@@ -145,19 +169,27 @@ class Loss(Declared):
 
 
 class MarginLoss(Loss):
-    """A loss of the margin z = y·p, for labels −1 and +1."""
+    """A loss of the margin z = y·p, for labels −1 and +1 (docs/theory.md, section 2).
+
+    >>> MarginLoss().accepts(1.0), MarginLoss().accepts(0.0)
+    (True, False)
+    """
 
     labels = "−1 or +1"
     task = "classify"
     reach: ClassVar[float] = 40.0
-    """Predictions beyond ± this gain nothing."""
+    """Mixtures clip predictions to ± this: e^−40 is below what a sum of losses shows."""
 
     def accepts(self, y: float) -> bool:
         return y == 1.0 or y == -1.0
 
 
 class CountLoss(Loss):
-    """A loss for labels that count something."""
+    """A loss for labels that count something (docs/theory.md, section 2).
+
+    >>> CountLoss().accepts(3.0), CountLoss().accepts(-1.0)
+    (True, False)
+    """
 
     labels = "a number ≥ 0"
 
@@ -166,5 +198,5 @@ class CountLoss(Loss):
 
 
 def entropy(a: Any) -> Any:
-    """a ln a, 0 at 0."""
-    return a * np.log(np.maximum(a, 1e-300))
+    """a ln a for an array of numbers ≥ 0, 0 at 0: what conjugates of exponentials are made of."""
+    return a * np.log(np.maximum(a, 1e-300))  # the logarithm of 0 would make NaN of 0·(−∞)

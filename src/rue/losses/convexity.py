@@ -1,4 +1,9 @@
-"""A numerical look at a user's own loss and set before anything is learnt with them or said about them."""
+"""Numerical tests of a user's own loss and set, before anything is learnt with them or claimed about them.
+
+A certificate is only as true as the facts it rests on. So whatever a class from outside the package declares is tried
+on some predictions, labels and points; a counterexample is refused in words. It takes some milliseconds, once for each
+object (`once`).
+"""
 
 from __future__ import annotations
 
@@ -15,28 +20,31 @@ from rue.losses import Loss
 
 __all__ = ["once", "require_convex", "require_set"]
 
-_LOOKED_AT: dict[tuple[Any, Any], None] = {}
+_PASSED: dict[tuple[Any, Any], None] = {}
+"""Tests and the objects that have passed them, in order."""
 _REMEMBERED = 256
+"""So many of them; then all are forgotten, so that memory does not grow in a program that makes losses in a loop."""
 
 
-def once(look: Callable[[Any], None], at: Any) -> None:
-    """`look(at)`, unless an equal object has passed before; objects that cannot be hashed are looked at every time."""
+def once(test: Callable[[Any], None], subject: Any) -> None:
+    """`test(subject)`, unless an equal object has passed before; what cannot be hashed is tested every time."""
     try:
-        known = (look, at) in _LOOKED_AT
+        passed = (test, subject) in _PASSED
     except TypeError:
-        look(at)
+        test(subject)
         return
-    if not known:
-        look(at)
-        if len(_LOOKED_AT) >= _REMEMBERED:
-            _LOOKED_AT.clear()
-        _LOOKED_AT[look, at] = None
+    if not passed:
+        test(subject)
+        if len(_PASSED) >= _REMEMBERED:
+            _PASSED.clear()
+        _PASSED[test, subject] = None
 
 
 def require_convex(loss: Loss) -> None:
     """Refuse, with the counterexample, a loss that is not convex in p or whose slope is no subgradient.
 
-    Looks at predictions from −30 to 30 and some from −1000 to 1000, at labels the loss accepts; some milliseconds.
+    Tries predictions from −30 to 30 and some from −1000 to 1000, at labels the loss accepts. The tangent at each of
+    them must lie below the loss at all the others.
     """
     name = type(loss).__name__
     rng = np.random.default_rng(1)
@@ -96,10 +104,12 @@ _FORMULAS: dict[str, tuple[str, Callable[[float, float], tuple[float, float]]]] 
 
 
 def _exp(p: float) -> float:
+    """e^p, +∞ where Python's own would raise an error."""
     return math.exp(p) if p < 709.0 else math.inf
 
 
 def _chance(z: float) -> float:
+    """1/(1 + e^−z), without overflow for any z."""
     return math.exp(min(z, 0.0)) / (1.0 + math.exp(-abs(z)))
 
 
@@ -107,20 +117,20 @@ def _require_facts(loss: Loss, y: float, at: Any, value: dict[float, float], slo
     """Refuse a declared fact that is not so at label y for one of the predictions `at`, which are sorted."""
     name = type(loss).__name__
 
-    def refuse(fact: str, p: float, found: float, wanted: float) -> None:
+    def refuse(fact: str, p: float, actual: float, wanted: float) -> None:
         raise SettingsError(
-            f"{name}: declares {fact}, which is not so: at p = {p:g}, y = {y:g} it is {found:g}, not {wanted:g}."
+            f"{name}: declares {fact}, which is not so: at p = {p:g}, y = {y:g} it is {actual:g}, not {wanted:g}."
         )
 
     heights, tilts = np.array([value[p] for p in at]), np.array([slope[p] for p in at])
-    slack = 1e-9 * (1.0 + np.abs(heights))
+    slack = 1e-9 * (1.0 + np.abs(heights))  # what rounding in a user's formula may amount to
     for fact, (words, formula) in _FORMULAS.items():
         if getattr(loss, fact):
             for p, height, tilt in zip(at.tolist(), heights.tolist(), tilts.tolist(), strict=True):
                 wanted = formula(p, y)
-                for found, right in ((height, wanted[0]), (tilt, wanted[1])):
-                    if abs(found - right) > 1e-9 * (1.0 + abs(right)):
-                        refuse(f"{fact}, that it is {words}", p, found, right)
+                for actual, right in ((height, wanted[0]), (tilt, wanted[1])):
+                    if abs(actual - right) > 1e-9 * (1.0 + abs(right)):
+                        refuse(f"{fact}, that it is {words}", p, actual, right)
     if loss.depends_on:
         others = [(-p, -y) if loss.depends_on == "margin" else (p - y, 0.0) for p in at.tolist()]
         for height, allowed, other in zip(heights.tolist(), slack.tolist(), others, strict=True):
@@ -173,9 +183,9 @@ def _require_dual_facts(loss: Loss, y: float, at: Any, heights: Any, tilts: Any)
                 f"{name}: conjugate({g[worst]:g}) at y = {y:g} is {starred[worst]:g}, but g·p − ℓ(p, y) reaches "
                 f"{lines[worst].max():g}."
             )
-    found = loss.pieces(labels)
-    if found is not None:
-        orientation, lows, width, kinks, gamma = found
+    pieces = loss.pieces(labels)
+    if pieces is not None:
+        orientation, lows, width, kinks, gamma = pieces
         total = np.zeros(at.size)
         for low, kink in zip(lows, kinks, strict=True):
             m = orientation * at - kink
@@ -186,6 +196,7 @@ def _require_dual_facts(loss: Loss, y: float, at: Any, heights: Any, tilts: Any)
 
 
 def _require_at_once(loss: Loss, y: float, at: Any, heights: Any, tilts: Any) -> None:
+    """Refuse vector code that disagrees with `value` and `slope`."""
     if not loss.declares("at_once"):
         return
     values, slopes = np.empty(at.size), np.empty(at.size)
@@ -199,11 +210,14 @@ def require_set(domain: Domain) -> None:
     """Refuse a set of the user's own whose facts contradict its projection, tried on some points; some milliseconds."""
     for part in domain.parts:
         if foreign(part):
-            once(_look_at_set, part)
+            once(_require_facts_of_set, part)
 
 
-def _look_at_set(domain: Domain) -> None:
-    """Everything interpreted: compiling takes a second, and compiled code does not notice an index beyond an array."""
+def _require_facts_of_set(domain: Domain) -> None:
+    """Refuse a set whose declared facts contradict its projection.
+
+    Everything runs interpreted: compiling takes a second, and compiled code does not notice an index beyond an array.
+    """
     name, d, rng = type(domain).__name__, domain.dimension or 4, np.random.default_rng(2)
     points = [np.zeros(d), *(rng.normal(size=d) * size for size in (0.1, 1.0, 1.0, 3.0, 3.0, 10.0, 10.0))]
 
@@ -214,7 +228,7 @@ def _look_at_set(domain: Domain) -> None:
 
     try:
         with np.errstate(all="ignore"):
-            shadows = [project(w) for w in points]
+            shadows = [project(w) for w in points]  # where the points are projected to
             start = np.asarray(domain.start(d), dtype=np.float64) if domain.declares("start") else shadows[0]
             inside = [start, *shadows]
             again = [project(u) for u in inside]
@@ -250,8 +264,8 @@ def _look_at_set(domain: Domain) -> None:
         if domain.exact_support and domain.bounded and h > float(v @ project(1e6 * v)) + 1e-3 * (1.0 + abs(h)):
             raise SettingsError(f"{name}: declares exact_support, but support({_shown(v)}) = {h:g} is too large.")
     for fact, claimed in others:
-        for w, u, found in zip(points, shadows, claimed, strict=True):
-            if not np.linalg.norm(found - u) <= slack:
+        for w, u, shape in zip(points, shadows, claimed, strict=True):
+            if not np.linalg.norm(shape - u) <= slack:
                 raise SettingsError(f"{name}: declares {fact}, but onto moves {_shown(w)} to {_shown(u)}.")
     for theta, w in lowest:
         best = min(float(theta @ u) for u in inside)
@@ -287,15 +301,16 @@ def _claimed(domain: Domain, points: list[Any]) -> list[tuple[str, list[Any]]]:
 
 def _lowest(domain: Domain, points: list[Any], start: Any) -> list[tuple[Any, Any]]:
     """Pairs of a direction θ and the point that `lowest` finds there."""
-    found = []
+    pairs = []
     for theta in points if domain.declares("lowest") and domain.bounded else []:
         w = start.copy()
         if domain.lowest(theta, w):
-            found.append((theta, w))
-    return found
+            pairs.append((theta, w))
+    return pairs
 
 
 def _shown(w: Any) -> str:
+    """A point for an error message."""
     return str(np.round(w, 3).tolist())
 
 
@@ -304,11 +319,11 @@ def _far(loss: Loss, y: float) -> tuple[dict[float, float], dict[float, float]]:
     values, slopes = {}, {}
     for p in (-1000.0, -300.0, -100.0, 100.0, 300.0, 1000.0):
         try:
-            found = float(loss.value(p, y)), float(loss.slope(p, y))
+            both = float(loss.value(p, y)), float(loss.slope(p, y))
         except ArithmeticError:
             continue
-        if all(map(math.isfinite, found)):
-            values[p], slopes[p] = found
+        if all(map(math.isfinite, both)):
+            values[p], slopes[p] = both
     return values, slopes
 
 

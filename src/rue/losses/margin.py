@@ -1,4 +1,7 @@
-"""Losses of the margin y·p, for labels −1 and +1: hinge, logistic and their kin."""
+"""Losses of the margin z = y·p, for labels −1 and +1 (docs/theory.md, section 2): hinge, logistic and their kin.
+
+A prediction is right when its sign is the label's, z > 0; how large z is says how sure it was.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,14 @@ __all__ = ["Hinge", "Logistic", "PerceptronLoss", "SquaredHinge", "ZeroOne"]
 @register("loss", "hinge")
 @parameter
 class Hinge(MarginLoss):
-    """[1 − z]₊, an upper bound of the 0-1 loss; slope −y at the kink z = 1."""
+    """[1 − z]₊, the loss of support vector machines and an upper bound of the 0-1 loss; slope −y at the kink z = 1.
+
+    >>> hinge = Hinge()
+    >>> hinge.value(0.25, 1.0), hinge.slope(0.25, 1.0), hinge.value(3.0, 1.0)
+    (0.75, -1.0, 0.0)
+
+    docs/theory.md, section 2.
+    """
 
     depends_on = "margin"
     per_mistake = 1.0
@@ -43,7 +53,15 @@ class Hinge(MarginLoss):
 @register("loss", "perceptron")
 @parameter
 class PerceptronLoss(MarginLoss):
-    """[−z]₊, which is no upper bound of the 0-1 loss; slope −y at the kink z = 0, so a zero margin is corrected."""
+    """[−z]₊, the loss that makes gradient descent the Perceptron (A1).
+
+    It is no upper bound of the 0-1 loss. Its slope at the kink z = 0 is −y, so that a zero margin is corrected.
+
+    >>> PerceptronLoss().value(-2.0, 1.0), PerceptronLoss().slope(0.0, 1.0)
+    (2.0, -1.0)
+
+    docs/theory.md, section 2.
+    """
 
     depends_on = "margin"
     rosenblatt = True
@@ -68,7 +86,16 @@ class PerceptronLoss(MarginLoss):
 @register("loss", "logistic")
 @parameter
 class Logistic(MarginLoss):
-    """ln(1 + e^{−z}), without overflow for any p; divided by ln 2 it bounds the 0-1 loss."""
+    """ln(1 + e^{−z}), which is −ln of the probability 1/(1 + e^{−z}) given to the label; p is the log-odds of +1.
+
+    It does not overflow for any p. Divided by ln 2 it is an upper bound of the 0-1 loss. The loss to learn classes with
+    unless there is a reason for another: probabilities can be mixed at the price of ln K (B12).
+
+    >>> round(Logistic().value(0.0, 1.0), 4), Logistic().slope(0.0, 1.0)
+    (0.6931, -0.5)
+
+    docs/theory.md, section 2.
+    """
 
     log_odds = True
     depends_on = "margin"
@@ -119,7 +146,15 @@ class Logistic(MarginLoss):
 @register("loss", "squared-hinge")
 @parameter
 class SquaredHinge(MarginLoss):
-    """[1 − z]₊²."""
+    """[1 − z]₊²: like the hinge, but without a kink, and harsher on large mistakes.
+
+    Its slope is not bounded, so steps from theory need a bounded domain and a bound on the gradients.
+
+    >>> SquaredHinge().value(-1.0, 1.0), SquaredHinge().slope(-1.0, 1.0)
+    (4.0, -4.0)
+
+    docs/theory.md, section 2.
+    """
 
     depends_on = "margin"
     per_mistake = 1.0
@@ -148,7 +183,15 @@ class SquaredHinge(MarginLoss):
 @register("loss", "zero-one")
 @parameter
 class ZeroOne(MarginLoss):
-    """1{z ≤ 0}: for evaluation only, because it is not convex and has no useful slope."""
+    """1{z ≤ 0}: a mistake costs 1, and a zero margin is one (Q4).
+
+    For evaluation only, because it is not convex and has no useful slope; asking to learn with it is refused.
+
+    >>> ZeroOne().value(0.0, 1.0), ZeroOne().value(0.1, 1.0)
+    (1.0, 0.0)
+
+    docs/theory.md, section 2.
+    """
 
     convex = False
     highest = 1.0

@@ -17,7 +17,13 @@ __all__ = ["Indicator", "Regularised", "unregularised"]
 class Regularised:
     """ℓ(p, y) + (λ/2)‖w‖², λ-strongly convex in w; the SVM of the notes is hinge and this.
 
-    A learner takes it apart: the loss scores predictions, the regulariser shrinks the point.
+    A learner splits it: the loss scores predictions, the regulariser shrinks the point. λ is `lambda_`.
+
+    >>> from rue.learners import OGD
+    >>> print(OGD(Regularised("hinge", 0.1), "ball:5").explain())
+    step 1/(σt) with σ = λ = 0.1, because the rounds are strongly convex (A4, B8)
+
+    docs/theory.md, section 2, A4 and A5.
     """
 
     loss: Any
@@ -37,7 +43,9 @@ class Regularised:
 @register("part", "indicator")
 @parameter
 class Indicator:
-    """0 on a set, +∞ outside: how the notes write a constraint inside a loss. A function of the point, not of p.
+    """0 on a set, +∞ outside: how theory writes a constraint inside a loss. A function of the point, not of p.
+
+    Learners take the set as their `domain` instead, and refuse this with a sentence that says so.
 
     >>> import rue
     >>> rue.Indicator(rue.Ball(1)).value([0.6, 0.8]), rue.Indicator(rue.Ball(1)).value([1.0, 1.0])
@@ -47,6 +55,7 @@ class Indicator:
     domain: Any
 
     def value(self, w: Any, /) -> float:
+        """0 if w lies in the set, up to 1e-9 of its size, and +∞ if not."""
         return 0.0 if self.domain.contains(w) else math.inf
 
 

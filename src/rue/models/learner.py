@@ -66,10 +66,12 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
         if _multiclass(algorithm):
             point = point.admitting(max(classes, point.classes()))
         point = laid_out(point)
-        _fill(reader, point, room, where)
+        begun = _filled(reader, point, room, where)
         if version == 1 and hasattr(point, "from_format_1"):
             point.from_format_1()
         require_sane(point, algorithm)
+        for name, array in _stored(point, room).items():
+            _require_magnitudes(array, begun[name])
         point = gathered(point)
         places = reader.text("point.names", d)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
@@ -91,18 +93,22 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
     return learner
 
 
-def _fill(reader: Reader, point: Any, room: int, where: Places | None) -> None:
-    """Write what a file holds into the arrays of a point that has just begun; refuse numbers that cannot be learnt."""
-    declared = declarations_of(point)
+def _filled(reader: Reader, point: Any, room: int, where: Places | None) -> dict[str, Any]:
+    """Write what a file holds into the arrays of a point that has just begun; what they held before.
+
+    Refuses sums that cannot be learnt, and weights that are not finite; None stands for arrays of zeros.
+    """
+    declared, begun = declarations_of(point), {}
     for name, array in _stored(point, room).items():
-        begun = None if declared[name].of_coordinates else array.copy()
+        begun[name] = None if declared[name].of_coordinates else array.copy()
         values = reader.fill(f"point.{name}", array, where if declared[name].of_coordinates else None)
-        if not name.endswith("memory"):  # whose numbers `require_sane` looks at, one by one
-            if not declared[name].possible(values):
-                raise DataError("its sums are impossible")
-            if not np.isfinite(values).all():
-                raise DataError("its weights are not finite")
-        _require_magnitudes(array, begun)
+        if name.endswith("memory"):  # whose numbers `require_sane` looks at, one by one
+            continue
+        if not declared[name].possible(values):
+            raise DataError(declared[name].refusal)
+        if not np.isfinite(values).all():
+            raise DataError("its weights are not finite")
+    return begun
 
 
 def _require_magnitudes(values: Any, begun: Any) -> None:
@@ -130,11 +136,6 @@ def _places(reader: Reader, algorithm: Any, d: int, intercept: bool) -> Places |
 def _algorithms(algorithm: Any) -> list[Any]:
     """An algorithm and those of its members."""
     return [algorithm, *(part for member in getattr(algorithm, "members", ()) for part in _algorithms(member))]
-
-
-def _own(algorithm: Any) -> bool:
-    """Whether a class is an algorithm of rue's."""
-    return hasattr(algorithm, "start") and type(algorithm).__module__.startswith("rue.")
 
 
 def _multiclass(algorithm: Any) -> bool:

@@ -63,6 +63,7 @@ def _arguments(setting: Any) -> Any:
 
 
 def _takes_list(cls: type) -> bool:
+    """Whether a class, not merely a base of it, is built from a list."""
     return "built_from" in vars(cls)
 
 
@@ -72,6 +73,7 @@ def from_json(value: Any, known: Iterable[type] = ()) -> Any:
 
 
 def _built(value: Any, classes: dict[str, type]) -> Any:
+    """The setting that some JSON stands for, made of these classes and no others."""
     if isinstance(value, list):
         return [_built(member, classes) for member in value]
     if not isinstance(value, dict):
@@ -118,7 +120,7 @@ def _classes(setting: Any) -> set[type]:
 
 
 def plain_json(value: Any, where: str) -> Any:
-    """`value` made of dicts with text for keys, lists, text, numbers, booleans and None; refuses anything else."""
+    """`value` as dicts with text for keys, lists, text, numbers, booleans and None; refuses anything else."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
@@ -146,7 +148,8 @@ def read_json(text: str | bytes) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    """A JSON object; refuses one in which a name occurs twice, of which Python would take the last."""
+    read = dict(pairs)
+    if len(read) != len(pairs):
         raise ValueError("a name occurs twice")
-    return found
+    return read

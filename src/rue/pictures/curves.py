@@ -161,15 +161,15 @@ def risk_bounds_at(rounds: Rounds, at: Any, B: float, delta: float) -> Any:
 
 def bounds_at(traced: Trace, at: Any, radius: float | None = None) -> dict[tuple[str, str], Any]:
     """For every theorem on regret and form of it, its value after each of some rounds; NaN where it is not met."""
-    found: dict[tuple[str, str], Any] = {}
+    values_of: dict[tuple[str, str], Any] = {}
     for i, t in enumerate(at):
         if traced.coordinate_squares is not None and t < traced.T:  # AdaGrad's Σg_j² are known at the end only
             continue
         for bound in regret_bounds(_first(traced, int(t)), radius=radius):
-            values = found.setdefault((bound.theorem, bound.form), np.full(len(at), np.nan))
+            values = values_of.setdefault((bound.theorem, bound.form), np.full(len(at), np.nan))
             if bound.met and math.isfinite(bound.value):
                 values[i] = bound.value
-    return found
+    return values_of
 
 
 def _first(traced: Trace, t: int) -> Trace:
@@ -276,7 +276,7 @@ class AuditCurves:
 
     def mistake_bounds(self) -> dict[str, Any]:
         """B1 with its u, and B2, after every round."""
-        traced, found = self.audit.trace, {}
+        traced, values_of = self.audit.trace, {}
         for bound in self.audit.mistake_bounds:
             if traced is None or not bound.met:
                 continue
@@ -284,8 +284,8 @@ class AuditCurves:
             a = float(np.linalg.norm(bound.comparator)) * largest
             H = np.cumsum(np.maximum(0.0, 1.0 - traced.labels * (traced.features @ bound.comparator)))
             values = a * a if bound.theorem == "B2" else H + a * a / 2.0 + a * np.sqrt(H + a * a / 4.0)
-            found[bound.theorem] = np.floor(values + 1e-9 * (1.0 + values))
-        return found
+            values_of[bound.theorem] = np.floor(values + 1e-9 * (1.0 + values))
+        return values_of
 
     def path(self, radii: Any) -> Any:
         """The least loss in hindsight on the balls of some radii."""

@@ -31,7 +31,7 @@ from rue.pictures.curves import (
     risk_bounds_at,
     times,
 )
-from rue.pictures.sheets import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Sheet, new_figure, save, saveable
+from rue.pictures.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Panel, new_figure, require_picture, save
 from rue.runs.learn import Run, norm_of_point
 
 if TYPE_CHECKING:
@@ -53,65 +53,70 @@ def plot_regret(source: Audit | Game, ax: Axes | None = None, *, hindsight: int 
 
     Of an audit it is R_t(u*) against the best in hindsight of the whole stream; dots compare with the best of the
     first t rounds, at `hindsight` many t (by default 20 where that takes a moment, else none). Of a game it is the
-    regret after each round, with what the opponent must force.
+    regret after each round, with what the opponent must force (docs/theory.md, Q2, D1, section 5).
+
+    >>> import rue
+    >>> game = rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=2), rounds=20)
+    >>> rue.plot_regret(game).get_xlabel()
+    'rounds t'
     """
     if isinstance(source, Game):
-        return _regret_of_game(source, Sheet(ax))
+        return _regret_of_game(source, Panel(ax))
     if not isinstance(source, Audit):
         raise SettingsError("plot_regret: give rue.audit(run, X, y) or a game, which know the best in hindsight.")
-    sheet, curves = Sheet(ax), AuditCurves(source)
+    panel, curves = Panel(ax), AuditCurves(source)
     T, end, certificate = curves.T, source.regret[1], source.certificate
     fine, rough = times(T, FINE), times(T, COARSE)
     if curves.penalties is None:  # the points played are not known, so neither are the prefixes' losses
-        sheet.line([T], [end], "regret", BLUE)
-        sheet.line([T], [certificate.alone], "D2", RED)
+        panel.line([T], [end], "regret", BLUE)
+        panel.line([T], [certificate.alone], "D2", RED)
     else:
-        sheet.line(fine, curves.regrets[fine - 1], "regret", BLUE, lw=2.2, told=end, zorder=3)
+        panel.line(fine, curves.regrets[fine - 1], "regret", BLUE, lw=2.2, end_value=end, zorder=3)
         if count := (20 if curves.quick else 0) if hindsight is None else hindsight:
             few = times(T, count)
-            sheet.dots(few, curves.best_regrets(few), "against the best so far", BLUE)
-        sheet.line(rough, curves.certificates(rough), "D2" if certificate.lambda_ else "D1", RED)
+            panel.dots(few, curves.best_regrets(few), "against the best so far", BLUE)
+        panel.line(rough, curves.certificates(rough), "D2" if certificate.lambda_ else "D1", RED)
     if certificate.regret_at_most < certificate.alone and certificate.theorem in ("D3", "D4"):
-        sheet.line([T], [certificate.regret_at_most], certificate.theorem, RED, marker="D", clip_on=False)
-    names = _bounds(sheet, rough, curves.bounds(rough))
-    sheet.guide(T, end, bool(LOGARITHMIC & names))
-    sheet.rounds(T)
-    sheet.logarithmic()
-    return sheet.finish("regret", f"Regret against {_models(source.domain)}")
+        panel.line([T], [certificate.regret_at_most], certificate.theorem, RED, marker="D", clip_on=False)
+    names = _bounds(panel, rough, curves.bounds(rough))
+    panel.guide(T, end, bool(LOGARITHMIC & names))
+    panel.rounds(T)
+    panel.logarithmic()
+    return panel.finish("regret", f"Regret against {_models(source.domain)}")
 
 
-def _regret_of_game(game: Game, sheet: Sheet) -> Axes:
+def _regret_of_game(game: Game, panel: Panel) -> Axes:
     curves, T = GameCurves(game), game.T
     fine, rough = times(T, FINE), times(T, COARSE)
     name = "regret" if curves.closed else "regret, at least"
-    sheet.line(fine, curves.regrets[fine - 1], name, BLUE, lw=2.2, zorder=3)
+    panel.line(fine, curves.regrets[fine - 1], name, BLUE, lw=2.2, zorder=3)
     if not game.linear:  # of linear losses it is the regret
-        sheet.line(rough, curves.certificates(rough), "D1", RED)
-    names = _bounds(sheet, rough, curves.bounds(rough))
+        panel.line(rough, curves.certificates(rough), "D1", RED)
+    names = _bounds(panel, rough, curves.bounds(rough))
     claim, forced = game.forced, curves.forced(rough, "regret")
-    drawn = [float(values[-1]) for values in sheet.drawn[1:]]
+    drawn = [float(values[-1]) for values in panel.drawn[1:]]
     if claim is not None and forced is not None and not np.isclose(drawn, forced[-1]).any():
         words = "at most" if claim.relation == "at most" else "forced"
         words += " on average" if claim.in_expectation else ""
-        sheet.line(rough, forced, f"{claim.theorem}, {words}", ORANGE, ls="--")
+        panel.line(rough, forced, f"{claim.theorem}, {words}", ORANGE, ls="--")
         names |= {claim.theorem}
     known = curves.regrets[np.isfinite(curves.regrets)]
-    sheet.guide(T, float(known[-1]) if known.size else 0.0, bool(LOGARITHMIC & names))
-    sheet.rounds(T)
-    sheet.logarithmic()
-    return sheet.finish("regret", f"{game.learner.algorithm.name} against {game.opponent!r}")
+    panel.guide(T, float(known[-1]) if known.size else 0.0, bool(LOGARITHMIC & names))
+    panel.rounds(T)
+    panel.logarithmic()
+    return panel.finish("regret", f"{game.learner.algorithm.name} against {game.opponent!r}")
 
 
-def _bounds(sheet: Sheet, at: Any, found: dict[tuple[str, str], Any]) -> set[str]:
+def _bounds(panel: Panel, at: Any, bounds: dict[tuple[str, str], Any]) -> set[str]:
     """Draw the least bound, and the least that holds for all such data; the theorems drawn."""
-    ending = {name: values for name, values in found.items() if math.isfinite(values[-1])}
+    ending = {name: values for name, values in bounds.items() if math.isfinite(values[-1])}
     least = min(ending, key=lambda name: ending[name][-1], default=None)
     general = min((name for name in ending if name[1] != "data"), key=lambda name: ending[name][-1], default=None)
     for name, colour, dashes in ((least, GREEN, "-"), (general, PURPLE, "--")):
         if name is None or least is None:
             continue
         if name == least if colour == GREEN else not np.allclose(ending[name], ending[least], 1e-3, equal_nan=True):
-            sheet.line(at, ending[name], ", ".join(name), colour, ls=dashes)
+            panel.line(at, ending[name], ", ".join(name), colour, ls=dashes)
     return {name[0] for name in (least, general) if name is not None}
 
 
@@ -119,44 +124,57 @@ def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = 
     """The sequential risk against t, the mean of recent losses (the last tenth of the rounds), the best constant, B14.
 
     B14 bounds, at every t at once, the risk of the average of the points played, if the examples are independent draws;
-    it asks for B, the range of the loss, which an audit knows.
+    it asks for B, the range of the loss, which an audit knows (docs/theory.md, Q1, B14).
+
+    >>> import rue
+    >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
+    >>> rue.plot_risk(run).get_xlabel()
+    'rounds t'
     """
     run = _run_of(source, "plot_risk")
-    sheet, rounds = Sheet(ax), _rounds_of(run)
+    panel, rounds = Panel(ax), _rounds_of(run)
     T, loss = rounds.T, run.learner.loss
     fine, rough = times(T, FINE), times(T, COARSE)
     risks = rounds.risks[fine - 1]
     recent = rounds.recent(fine, 0.1, WINDOW)
     constant = best_constant(loss, rounds.labels, rounds.weights)
     if T > WINDOW:
-        sheet.line(fine, recent, "recent", GREEN, lw=0.9, alpha=0.8)
-    sheet.line(fine, risks, "risk", BLUE, lw=2.2)
+        panel.line(fine, recent, "recent", GREEN, lw=0.9, alpha=0.8)
+    panel.line(fine, risks, "risk", BLUE, lw=2.2)
     later = np.concatenate([values[fine >= (T**0.5 if T > WINDOW else 1)] for values in (risks, recent)])
     if constant is not None:
         constant /= float(rounds.weights.sum())
-        sheet.line([1, max(T, 2)], [constant] * 2, "best constant", GREY, ls="--", lw=1.2)
+        panel.line([1, max(T, 2)], [constant] * 2, "best constant", GREY, ls="--", lw=1.2)
         later = np.append(later, constant)
     later = later[np.isfinite(later)]
     low, high = (float(later.min()), float(later.max())) if later.size else (0.0, 1.0)
     if (B := range_of(source) if B is None else B) is not None:
         ceiling = risk_bounds_at(rounds, rough, B, delta)
-        sheet.line(rough, ceiling, f"B14 ({1.0 - delta:.4g})", RED, lw=1.2)
-        sheet.ax.fill_between(rough, rounds.risks[rough - 1], ceiling, color=RED, alpha=0.08, lw=0)
+        panel.line(rough, ceiling, f"B14 ({1.0 - delta:.4g})", RED, lw=1.2)
+        panel.ax.fill_between(rough, rounds.risks[rough - 1], ceiling, color=RED, alpha=0.08, lw=0)
         if ceiling[-1] < high + 2.0 * (high - min(low, 0.0)):
             high = max(high, float(ceiling[-1]))
-    sheet.rounds(T)
+    panel.rounds(T)
     room = 0.08 * (high - low) or 0.1 * abs(high) or 0.1
-    sheet.ax.set_ylim(max(low - room, 0.0) if low >= 0.0 else low - room, high + room)
-    return sheet.finish(f"mean {_called(loss)} loss", "Sequential risk: each example scored before it is learnt")
+    panel.ax.set_ylim(max(low - room, 0.0) if low >= 0.0 else low - room, high + room)
+    return panel.finish(f"mean {_called(loss)} loss", "Sequential risk: each example scored before it is learnt")
 
 
 def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
-    """Mistakes against t with what bounds them: B1 and B2 for an audited Perceptron, else the loss itself."""
+    """Mistakes against t with what bounds them: B1 and B2 for an audited Perceptron, else the loss itself.
+
+    A mistake is y·p ≤ 0 (docs/theory.md, Q4); a loss with ℓ ≥ c there bounds their number by Σℓ/c.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
+    >>> rue.plot_mistakes(run).get_xlabel()
+    'rounds t'
+    """
     game = source if isinstance(source, Game) else None
     run = None if isinstance(source, Game) else _run_of(source, "plot_mistakes")
     if source.mistakes is None if isinstance(source, Game | Run) else source.run.mistakes is None:
         raise SettingsError("plot_mistakes: a regression makes no mistakes: plot_risk shows its loss.")
-    sheet = Sheet(ax)
+    panel = Panel(ax)
     if game is not None:
         ones = np.ones(game.T)
         rounds, loss = Rounds(game.losses, ones, game.labels, game.predictions), game.loss_named
@@ -165,38 +183,44 @@ def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
         rounds, loss = _rounds_of(run), run.learner.loss
     T = rounds.T
     at = np.unique(np.rint(np.linspace(1, T, FINE)).astype(np.int64))
-    sheet.line(at, rounds.mistakes[at - 1], "mistakes", BLUE, lw=2.2)
+    panel.line(at, rounds.mistakes[at - 1], "mistakes", BLUE, lw=2.2)
     classes, counts = np.unique(rounds.labels, return_counts=True)
     rarer = rounds.labels != classes[np.argmax(counts)]
-    sheet.line(at, np.cumsum(rarer)[at - 1], "best constant", GREY, ls="--", lw=1.2)
+    panel.line(at, np.cumsum(rarer)[at - 1], "best constant", GREY, ls="--", lw=1.2)
     unit = loss_per_mistake(loss)
     if unit is not None:
         name = f"{_called(loss)} loss" + (" / ln 2" if unit < 1.0 else "")
-        sheet.line(at, np.cumsum(rounds.losses)[at - 1] / unit, name, RED)
+        panel.line(at, np.cumsum(rounds.losses)[at - 1] / unit, name, RED)
     if isinstance(source, Audit):
         for theorem, values in AuditCurves(source).mistake_bounds().items():
-            sheet.line(at, values[at - 1], theorem, GREEN if theorem == "B1" else PURPLE)
+            panel.line(at, values[at - 1], theorem, GREEN if theorem == "B1" else PURPLE)
     if game is not None and game.forced is not None:
         rough = times(T, COARSE)
         forced = GameCurves(game).forced(rough, "mistakes")
         if forced is not None:
-            sheet.line(rough, forced, f"{game.forced.theorem}, forced", ORANGE, ls="--")
-    sheet.ax.set_xlim(*((1, T) if T > 1 else (0.5, 1.5)))
-    sheet.ax.set_ylim(bottom=0.0)
-    sheet.whole()
-    sheet.ax.set_xlabel("rounds t", fontsize=SIZE + 0.5)
-    return sheet.finish("mistakes", "Mistakes")
+            panel.line(rough, forced, f"{game.forced.theorem}, forced", ORANGE, ls="--")
+    panel.ax.set_xlim(*((1, T) if T > 1 else (0.5, 1.5)))
+    panel.ax.set_ylim(bottom=0.0)
+    panel.whole()
+    panel.ax.set_xlabel("rounds t", fontsize=SIZE + 0.5)
+    return panel.finish("mistakes", "Mistakes")
 
 
 def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: int | None = None) -> Axes:
     """What a linear model could have lost at least, against its norm; with the learner's loss.
 
     Where the curve lies above the learner's loss, no model of that norm could have matched it. Of an audit also the
-    best in hindsight, at `hindsight` many radii (by default 7 where that takes a moment, else at the audit's own).
+    best in hindsight, at `hindsight` many radii (by default 7 where that takes a moment, else at the audit's own). The
+    curve is Σℓ less the certificate, D1 to D4 of docs/theory.md.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
+    >>> rue.plot_certificate(run).get_xscale()
+    'log'
     """
     run = _run_of(source, "plot_certificate")
     _rounds_of(run)
-    sheet, evidence = Sheet(ax), run.evidence
+    panel, evidence = Panel(ax), run.evidence
     audited = source if isinstance(source, Audit) else None
     first = run.certificate() if audited is None else audited.certificate
     units, scales = first.units, run.learner.scales_in_places()
@@ -206,31 +230,31 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
         ends += [float(evidence.pool.radii.min()) / 10.0, 3.0 * float(evidence.pool.radii.max())]
     slow = evidence.digest is not None and evidence.loss.smooth is None  # a program with kinks for every radius
     radii = np.geomspace(min(ends), max(ends), FEW if slow else COARSE)
-    found = [evidence.certificate(Ball(float(U)), units, scales) for U in radii]
-    loss, alone = first.loss_total, np.array([c.loss_total - c.alone for c in found])
-    best = np.array([c.comparator_loss_at_least for c in found])
+    certificates = [evidence.certificate(Ball(float(U)), units, scales) for U in radii]
+    loss, alone = first.loss_total, np.array([c.loss_total - c.alone for c in certificates])
+    best = np.array([c.comparator_loss_at_least for c in certificates])
     if evidence.loss.nonnegative:
         alone = np.maximum(alone, 0.0)
     name = "D2" if evidence.lambda_ else "D1"
-    sheet.line(radii[[0, -1]], [loss, loss], "this learner", BLUE, lw=2.2)
-    improved = {c.theorem for c in found} & {"D3", "D4"}
+    panel.line(radii[[0, -1]], [loss, loss], "this learner", BLUE, lw=2.2)
+    improved = {c.theorem for c in certificates} & {"D3", "D4"}
     nothing = math.nan
-    sheet.line(radii, alone, f"at least ({name})", RED, told=nothing, lw=1.2 if improved else 1.8)
+    panel.line(radii, alone, f"at least ({name})", RED, end_value=nothing, lw=1.2 if improved else 1.8)
     if improved:
-        sheet.line(radii, best, f"at least ({max(improved)})", PURPLE, told=nothing, lw=1.8)
-    sheet.ax.fill_between(radii, best, 0.0 if evidence.loss.nonnegative else best.min(), color=GREY, alpha=0.1, lw=0)
+        panel.line(radii, best, f"at least ({max(improved)})", PURPLE, end_value=nothing, lw=1.8)
+    panel.ax.fill_between(radii, best, 0.0 if evidence.loss.nonnegative else best.min(), color=GREY, alpha=0.1, lw=0)
     most = max(3.0 * loss, 1e-300) if evidence.loss.nonnegative else math.inf
     if audited is not None:
-        _hindsight(sheet, audited, radii, hindsight, most)
-    said = ", of features in units of their largest" if units == "largest" else ""
-    sheet.powers(f"norm of the model{said}", float(radii[0]), float(radii[-1]))
+        _hindsight(panel, audited, radii, hindsight, most)
+    units_note = ", of features in units of their largest" if units == "largest" else ""
+    panel.powers(f"norm of the model{units_note}", float(radii[0]), float(radii[-1]))
     if evidence.loss.nonnegative:
-        sheet.ax.set_ylim(0.0, 1.1 * min(most, max(float(y.max()) for y in sheet.drawn) or 1.0))
+        panel.ax.set_ylim(0.0, 1.1 * min(most, max(float(y.max()) for y in panel.drawn) or 1.0))
     kind = "total loss" if not evidence.lambda_ else "total loss, regulariser included"
-    return sheet.finish(f"{kind} ({_called(run.learner.loss)})", "What linear models lost at least")
+    return panel.finish(f"{kind} ({_called(run.learner.loss)})", "What linear models lost at least")
 
 
-def _hindsight(sheet: Sheet, audit: Audit, radii: Any, count: int | None, most: float) -> None:
+def _hindsight(panel: Panel, audit: Audit, radii: Any, count: int | None, most: float) -> None:
     curves, own = AuditCurves(audit), audit.certificate.radius
     if audit.domain.whole_space:  # the best of all is the best of its size
         own = float(np.linalg.norm(audit.comparator.point))
@@ -241,7 +265,7 @@ def _hindsight(sheet: Sheet, audit: Audit, radii: Any, count: int | None, most: 
     if own is not None and radii[0] <= own <= radii[-1]:
         at, values = np.append(at, own), np.append(values, audit.comparator.value)
     order = [i for i in np.argsort(at) if values[i] <= most]
-    sheet.dots(at[order], values[order], "best in hindsight", GREEN)
+    panel.dots(at[order], values[order], "best in hindsight", GREEN)
 
 
 def _radius(run: Run, radius: float | None, units: str) -> float:
@@ -277,7 +301,7 @@ def draw_game(game: Game, path: Any = None) -> Figure:
 
 def _drawn(wanted: list[Any], source: Any, title: str, path: Any) -> Figure:
     if path is not None:
-        saveable(path)
+        require_picture(path)
     figure = new_figure(len(wanted))
     rows = 1 + len(wanted) // 4
     axes = figure.subplots(rows, math.ceil(len(wanted) / rows), squeeze=False)

@@ -10,7 +10,7 @@ import numpy as np
 from rue.errors import SettingsError
 from rue.learners.mixture.standing import Member, Standing, standing
 from rue.models.file import Model
-from rue.pictures.sheets import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Sheet, new_figure, save, saveable
+from rue.pictures.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Panel, new_figure, require_picture, save
 from rue.race.entries import Race
 from rue.runs.learn import Run
 
@@ -28,73 +28,84 @@ def plot_members(run: Run | Model, ax: Axes | None = None) -> Axes:
     """What each member of a mixture has lost more than the mixture, against t; B12 bounds how far below 0 it can be.
 
     The scale is linear as far as that bound, and logarithmic beyond. The best of each kind at the end is named.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1])
+    >>> rue.plot_members(run).get_xlabel()
+    'rounds t'
     """
-    found, t, losses, _ = _course_of(run)
-    sheet = Sheet(ax)
-    ahead = losses - np.array([*run.course.loss, found.loss])[:, None]
-    for kind, own in enumerate(_kinds(found)):
-        colour, running = COLOURS[kind % len(COLOURS)], found.members[own[0]].running
+    mixture, t, losses, _ = _course_of(run)
+    panel = Panel(ax)
+    ahead = losses - np.array([*run.course.loss, mixture.loss])[:, None]
+    for kind, own in enumerate(_kinds(mixture)):
+        colour, running = COLOURS[kind % len(COLOURS)], mixture.members[own[0]].running
         for i in own:
-            sheet.ax.plot(t, ahead[:, i], color=colour, lw=0.6, alpha=0.35 if running else 0.2)
+            panel.ax.plot(t, ahead[:, i], color=colour, lw=0.6, alpha=0.35 if running else 0.2)
         if running:
-            best = min(own, key=lambda i: found.members[i].loss)
-            sheet.line(t, ahead[:, best], _short(found.members[best]), colour, lw=1.8)
-    within = found.price_at_most if found.price_at_most > 0.0 else 1.0
-    sheet.ax.axhline(0.0, color="black", lw=1.2, zorder=3)
-    sheet.ends.append((0.0, "the mixture  0", "black"))
-    if found.price_at_most > 0.0:
-        sheet.line([1, max(int(t[-1]), 2)], [-within] * 2, "B12: never below", GREY, ls="--", lw=1.2)
-    sheet.rounds(int(t[-1]))
-    _symmetric(sheet.ax, within, float(np.nanmax(ahead, initial=within)))
-    return sheet.finish("loss more than the mixture's", "The race of the members")
+            best = min(own, key=lambda i: mixture.members[i].loss)
+            panel.line(t, ahead[:, best], _short(mixture.members[best]), colour, lw=1.8)
+    within = mixture.price_at_most if mixture.price_at_most > 0.0 else 1.0
+    panel.ax.axhline(0.0, color="black", lw=1.2, zorder=3)
+    panel.ends.append((0.0, "the mixture  0", "black"))
+    if mixture.price_at_most > 0.0:
+        panel.line([1, max(int(t[-1]), 2)], [-within] * 2, "B12: never below", GREY, ls="--", lw=1.2)
+    panel.rounds(int(t[-1]))
+    _symmetric(panel.ax, within, float(np.nanmax(ahead, initial=within)))
+    return panel.finish("loss more than the mixture's", "The race of the members")
 
 
 def plot_shares(run: Run | Model, ax: Axes | None = None) -> Axes:
     """How the weight of a mixture is shared by the kinds of its members, against t."""
-    found, t, _, weights = _course_of(run)
-    sheet, high = Sheet(ax), np.zeros(t.size)
-    for kind, own in enumerate(_kinds(found)):
+    mixture, t, _, weights = _course_of(run)
+    panel, high = Panel(ax), np.zeros(t.size)
+    for kind, own in enumerate(_kinds(mixture)):
         share, low, colour = weights[:, own].sum(axis=1), high, COLOURS[kind % len(COLOURS)]
         high = low + share
-        sheet.ax.fill_between(t, low, high, color=colour, alpha=0.75, lw=0)
+        panel.ax.fill_between(t, low, high, color=colour, alpha=0.75, lw=0)
         if share[-1] >= 0.005:
-            name = _short(found.members[own[0]], rate=False)
-            sheet.ends.append((0.5 * float(low[-1] + high[-1]), f"{name}  {share[-1]:.0%}", colour))
-    sheet.rounds(int(t[-1]))
-    sheet.ax.set_ylim(0.0, 1.0)
-    return sheet.finish("share of the weight", "Who carries the weight")
+            name = _short(mixture.members[own[0]], rate=False)
+            panel.ends.append((0.5 * float(low[-1] + high[-1]), f"{name}  {share[-1]:.0%}", colour))
+    panel.rounds(int(t[-1]))
+    panel.ax.set_ylim(0.0, 1.0)
+    return panel.finish("share of the weight", "Who carries the weight")
 
 
 def plot_race(race: Race, ax: Axes | None = None) -> Axes:
-    """The risk of every learner against t, with the best constant's and that of saying the last label again."""
+    """The risk of every learner against t, with the best constant's and that of saying the last label again.
+
+    >>> import rue
+    >>> race = rue.race([[1.0], [-1.0], [2.0]], [1, -1, 1], learners=["ogd"])
+    >>> rue.plot_race(race).get_xlabel()
+    'rounds t'
+    """
     if not isinstance(race, Race):
         raise SettingsError(f"plot_race: give what rue.race(X, y) returns, not {type(race).__name__}.")
-    sheet, late = Sheet(ax), []
+    panel, late = Panel(ax), []
     for i, entry in enumerate(race.entries):
         t = [*(at for at, _ in entry.course), race.examples]
         risks = [*(risk for _, risk in entry.course), math.nan if entry.risk is None else entry.risk]
         colour, dashes = COLOURS[i % len(COLOURS)], "-" if i < len(COLOURS) else "--"
-        told = math.nan if entry.risk is None else entry.risk
+        end_value = math.nan if entry.risk is None else entry.risk
         name = entry.name if entry.risk is not None else f"{entry.name}, broken off"
-        sheet.line(t, risks, name, colour, ls=dashes, told=told, lw=2.4 if i == 0 else 1.5, zorder=10 - i)
+        panel.line(t, risks, name, colour, ls=dashes, end_value=end_value, lw=2.4 if i == 0 else 1.5, zorder=10 - i)
         late += [risk for at, risk in zip(t, risks, strict=True) if at >= race.examples**0.5 and math.isfinite(risk)]
     floor = [race.best_constant / race.mass, race.no_change / race.mass] if race.mass else []
     low = min([*late, *floor], default=0.0)
     high = min(max([*late, *floor], default=1.0), low + 4.0 * ((floor or [1.0])[0] - low or 1.0))
     for value, name in zip(floor, ("best constant", "last label again"), strict=False):
         if value <= high:
-            sheet.line([1, max(race.examples, 2)], [value] * 2, name, GREY, ls=":" if "last" in name else "--", lw=1.2)
-    sheet.rounds(race.examples)
+            panel.line([1, max(race.examples, 2)], [value] * 2, name, GREY, ls=":" if "last" in name else "--", lw=1.2)
+    panel.rounds(race.examples)
     room = 0.06 * (high - low) or 0.1
-    sheet.ax.set_ylim(low - room, high + room)
+    panel.ax.set_ylim(low - room, high + room)
     loss = "log" if race.task == "multiclass" else type(race.loss).__name__.lower()
-    return sheet.finish(f"mean {loss} loss so far", "The race: each example scored before it is learnt")
+    return panel.finish(f"mean {loss} loss so far", "The race: each example scored before it is learnt")
 
 
 def draw_race(race: Race, path: Any = None) -> Figure:
     """The one picture of a race."""
     if path is not None:
-        saveable(path)
+        require_picture(path)
     figure = new_figure(1)
     plot_race(race, figure.subplots())
     if path is not None:
@@ -102,10 +113,10 @@ def draw_race(race: Race, path: Any = None) -> Figure:
     return figure
 
 
-def _kinds(found: Standing) -> list[list[int]]:
+def _kinds(mixture: Standing) -> list[list[int]]:
     """The members' numbers, kind by kind."""
-    names = dict.fromkeys(member.kind for member in found.members)
-    return [[i for i, member in enumerate(found.members) if member.kind == name] for name in names]
+    names = dict.fromkeys(member.kind for member in mixture.members)
+    return [[i for i, member in enumerate(mixture.members) if member.kind == name] for name in names]
 
 
 def _short(member: Member, rate: bool = True) -> str:
@@ -115,8 +126,8 @@ def _short(member: Member, rate: bool = True) -> str:
 
 def _course_of(run: Any) -> tuple[Standing, Any, Any, Any]:
     """Of a mixture how it stands, then the rounds looked at, the losses and the weights, all with the last ones."""
-    found = standing(run.learner) if isinstance(run, Run | Model) else None
-    if found is None:
+    mixture = standing(run.learner) if isinstance(run, Run | Model) else None
+    if mixture is None:
         raise SettingsError(
             "plot_members: give the run or the model of a mixture, such as rue.learn(X, y): others have no members."
         )
@@ -124,16 +135,16 @@ def _course_of(run: Any) -> tuple[Standing, Any, Any, Any]:
         raise SettingsError("there is nothing to draw: no example was learnt.")
     course = run.course
     t = np.array([*course.t, run.learner.t])
-    now = [member.loss if member.running else np.nan for member in found.members]
+    now = [member.loss if member.running else np.nan for member in mixture.members]
     losses = np.array([*course.losses, now])
-    return found, t, losses, np.array([*course.weights, [member.weight for member in found.members]])
+    return mixture, t, losses, np.array([*course.weights, [member.weight for member in mixture.members]])
 
 
 def _symmetric(ax: Any, within: float, highest: float) -> None:
     """A vertical axis that is linear as far as `within` on both sides of 0, and logarithmic up to `highest`."""
     from matplotlib.ticker import FuncFormatter, NullLocator, SymmetricalLogLocator
 
-    from rue.pictures.sheets import number
+    from rue.pictures.figures import number
 
     ax.set_yscale("symlog", linthresh=within, linscale=1.0)
     ax.set_ylim(-1.5 * within, 1.5 * highest)
@@ -145,7 +156,7 @@ def _symmetric(ax: Any, within: float, highest: float) -> None:
 def draw_members(run: Run | Model, path: Any = None) -> Figure:
     """The race of the members, and who carries the weight."""
     if path is not None:
-        saveable(path)
+        require_picture(path)
     figure = new_figure(2)
     for draw, ax in zip((plot_members, plot_shares), figure.subplots(1, 2), strict=True):
         draw(run, ax)

@@ -1,11 +1,10 @@
 """The theorems of docs/theory.md, each with its source, the notes' misprints, and an experiment that could refute it.
 
 >>> import rue
->>> found = rue.theorems()
->>> print(found["C4"].statement)
+>>> print(rue.theorems()["C4"].statement)
 flip-flop on [−1, 1], slopes −½ at t = 1, +1 at even t, −1 at odd t ≥ 3: FTL pays T − 1 − w_1/2, while u = 0 pays 0; OGD
 survives it (T = 1000: 43.9)
->>> proof = found["C4"].run()
+>>> proof = rue.theorems()["C4"].run()
 >>> proof.holds, proof.observed == proof.claimed
 (True, True)
 """

@@ -1,4 +1,4 @@
-"""A1 to A10: the algorithms, each beside a few lines that do the same."""
+"""A1 to A10: the algorithms, each compared with a few lines of NumPy that do the same."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from rue.steps import Horizon, Sequence, Sqrt, Strong, Theory
 
 __all__ = ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10"]
 
-Found = tuple[str, list[Comparison]]
+Outcome = tuple[str, list[Comparison]]
+"""What was done, in words, and what was compared."""
 
 
-def _apart(a: object, b: object) -> float:
+def _difference(a: object, b: object) -> float:
     """The largest difference between two arrays."""
     return float(np.max(np.abs(np.asarray(a) - np.asarray(b))))
 
 
 def _slope(p: float, y: float) -> float:
+    """The hinge's."""
     return -y if y * p <= 1.0 else 0.0
 
 
@@ -36,7 +38,7 @@ def _slope(p: float, y: float) -> float:
     source="notes 003, equations (8) and (9) and 'the actual choice of η > 0 is fully immaterial'; 004, equation (4); "
     "000, first section; 001, Algorithm 1",
 )
-def A1(rng: np.random.Generator) -> Found:
+def A1(rng: np.random.Generator) -> Outcome:
     """Powers of two scale every number exactly."""
     X, y = classes(rng, 400)
     reference, _ = descent(X, y, lambda p, label: -label if label * p <= 0.0 else 0.0, lambda t: 1.0)
@@ -47,8 +49,10 @@ def A1(rng: np.random.Generator) -> Found:
         "factor η to the last bit, so decisions are the same; and with η = 1 they are those of the rule written out."
     )
     return words, [
-        Comparison("largest difference between scores divided by η", max(_apart(one, p) for p in others), "=", 0.0),
-        Comparison("largest difference from the rule written out", _apart(one, reference), "≤", 1e-12),
+        Comparison(
+            "largest difference between scores divided by η", max(_difference(one, p) for p in others), "=", 0.0
+        ),
+        Comparison("largest difference from the rule written out", _difference(one, reference), "≤", 1e-12),
     ]
 
 
@@ -58,7 +62,7 @@ def A1(rng: np.random.Generator) -> Found:
     misprint="001 writes w_t − y_t∇c_t and u_t − y_t∇F: the symbol is the step η_t. 004 has w' − w = η∇ℓ without the "
     "minus, and ∇ℓ > 0 for ∇ℓ ≠ 0.",
 )
-def A2(rng: np.random.Generator) -> Found:
+def A2(rng: np.random.Generator) -> Outcome:
     """On a ball small enough to be left often."""
     X, y = classes(rng, 400)
     learner = learn(X, y, learner=OGD("hinge", "ball:0.5", Sqrt(0.7), intercept=False))
@@ -70,10 +74,10 @@ def A2(rng: np.random.Generator) -> Found:
         "predictions are those of the rule written out, and not of the one without its minus."
     )
     return words, [
-        Comparison("largest difference of predictions", _apart(learner.predictions, p), "≤", 1e-12),
+        Comparison("largest difference of predictions", _difference(learner.predictions, p), "≤", 1e-12),
         Comparison("rounds at the boundary", float(np.sum(norms > 0.4999)), "≥", 1.0),
         Comparison(
-            "difference from the printed rule without its minus", _apart(learner.predictions, uphill), ">", 0.01
+            "difference from the printed rule without its minus", _difference(learner.predictions, uphill), ">", 0.01
         ),
     ]
 
@@ -92,7 +96,7 @@ def _onto_simplex(v: np.ndarray, total: float) -> np.ndarray:
     source="notes 002, 'Projected Online Subgradient Descent' and Lemma 2.23",
     misprint="002 writes η in the step: it is η_t.",
 )
-def A3(rng: np.random.Generator) -> Found:
+def A3(rng: np.random.Generator) -> Outcome:
     """Absolute loss on the simplex with steps of no pattern."""
     T, d = 300, 4
     X, y = rng.normal(size=(T, d)), rng.normal(size=T)
@@ -107,7 +111,7 @@ def A3(rng: np.random.Generator) -> Found:
         f"OGD learnt {T} examples with absolute loss, which has a kink, on the simplex, with random non-increasing "
         "steps; its predictions are those of the rule written out, whose projection is found by bisection."
     )
-    return words, [Comparison("largest difference of predictions", _apart(p, wanted), "≤", 1e-9)]
+    return words, [Comparison("largest difference of predictions", _difference(p, wanted), "≤", 1e-9)]
 
 
 @theorem(
@@ -118,7 +122,7 @@ def A3(rng: np.random.Generator) -> Found:
     "take a Hessian of full rank for strong convexity: its smallest eigenvalue must be ≥ σ everywhere. 002, "
     "Definition 4.1: for x, y in V.",
 )
-def A4(rng: np.random.Generator) -> Found:
+def A4(rng: np.random.Generator) -> Outcome:
     """Weighted rounds, whose σ_t differ; and square loss, which explodes unprojected and is refused."""
     T, sigma = 400, 0.05
     X, y = classes(rng, T)
@@ -139,7 +143,7 @@ def A4(rng: np.random.Generator) -> Found:
         f"out it reaches {abs(float(v[0])):.0e} in 200 rounds, so rue refuses to learn it without a projection."
     )
     return words, [
-        Comparison("largest difference of predictions", _apart(p, wanted), "≤", 1e-9),
+        Comparison("largest difference of predictions", _difference(p, wanted), "≤", 1e-9),
         Comparison("largest ‖w_t‖", max(norms), "≤", 1.0 / sigma),
         Comparison("square loss unprojected, abs(w)", abs(float(v[0])), ">", 1e6),
         Comparison("refused (1) or not (0)", float(_refused("square", Strong(0.01), 0.01)), "=", 1.0),
@@ -159,7 +163,7 @@ def _refused(loss: str, step: object, lambda_: float) -> bool:
     "minimiser; at t = 1 the shrinking factor is exactly 0",
     source="notes 002, Example 4.12; 000 and 003, 'including Support Vector Machines'",
 )
-def A5(rng: np.random.Generator) -> Found:
+def A5(rng: np.random.Generator) -> Outcome:
     """Beside the rule written out, and the norm of the minimiser."""
     T, lambda_ = 400, 0.1
     X, y = classes(rng, T)
@@ -175,9 +179,9 @@ def A5(rng: np.random.Generator) -> Found:
         "written out, and the minimiser in hindsight lies within 1/√λ of 0."
     )
     return words, [
-        Comparison("largest difference of predictions", _apart(run.predictions, wanted), "≤", 1e-9),
+        Comparison("largest difference of predictions", _difference(run.predictions, wanted), "≤", 1e-9),
         Comparison(
-            "largest difference of the averages", _apart(run.learner.average, np.mean(points, axis=0)), "≤", 1e-9
+            "largest difference of the averages", _difference(run.learner.average, np.mean(points, axis=0)), "≤", 1e-9
         ),
         Comparison("norm of the minimiser", float(np.linalg.norm(best.point)), "≤", 1.0 / math.sqrt(lambda_)),
     ]
@@ -187,7 +191,7 @@ def A5(rng: np.random.Generator) -> Found:
     "SVM, t-weighted: losses t·ℓ_t, η_t = 2/(λt(t+1)), so the step on ℓ_t is 2/(λ(t+1)); output Σ t·w_t / Σ t",
     source="notes 002, Example 4.12 (continued)",
 )
-def A6(rng: np.random.Generator) -> Found:
+def A6(rng: np.random.Generator) -> Outcome:
     """Beside the rule written out."""
     T, lambda_ = 400, 0.1
     X, y = classes(rng, T)
@@ -199,9 +203,9 @@ def A6(rng: np.random.Generator) -> Found:
         w = w - 2.0 / (lambda_ * t * (t + 1)) * t * (_slope(wanted[-1], label) * x + lambda_ * w)
     words = f"The t-weighted SVM learnt {T} examples: predictions and average are those of the rule written out."
     return words, [
-        Comparison("largest difference of predictions", _apart(run.predictions, wanted), "≤", 1e-9),
+        Comparison("largest difference of predictions", _difference(run.predictions, wanted), "≤", 1e-9),
         Comparison(
-            "largest difference of averages", _apart(run.learner.average, 2.0 * total / (T * (T + 1))), "≤", 1e-9
+            "largest difference of averages", _difference(run.learner.average, 2.0 * total / (T * (T + 1))), "≤", 1e-9
         ),
     ]
 
@@ -211,7 +215,7 @@ def A6(rng: np.random.Generator) -> Found:
     "clipped; for linear losses on the ball −U·Σg_i/‖Σg_i‖",
     source="notes 002, 'A Winning Strategy' and 'Failure of FTL'",
 )
-def A7(rng: np.random.Generator) -> Found:
+def A7(rng: np.random.Generator) -> Outcome:
     """No other point does better on the rounds so far."""
     T = 60
     numbers = rng.random(T)
@@ -235,8 +239,8 @@ def A7(rng: np.random.Generator) -> Found:
     )
     return words, [
         worst("loss of the leader on past squares", "≤", pairs),
-        Comparison("difference from the clipped mean", _apart(squares.points[1:, 0], means), "≤", 1e-12),
-        Comparison("difference from −U·S/‖S‖", _apart(linear.points[1:], -2.0 * sums / lengths), "≤", 1e-12),
+        Comparison("difference from the clipped mean", _difference(squares.points[1:, 0], means), "≤", 1e-12),
+        Comparison("difference from −U·S/‖S‖", _difference(linear.points[1:], -2.0 * sums / lengths), "≤", 1e-12),
     ]
 
 
@@ -244,7 +248,7 @@ def A7(rng: np.random.Generator) -> Found:
     "adaptive norm step: η_t = (D/√2)/√(Σ_{i≤t} ‖g_i‖²); no move while that sum is 0; needs D, never G",
     source="notes 002, beside Theorem 2.13 ('could choose adaptive η_t', section 4.2.1)",
 )
-def A8(rng: np.random.Generator) -> Found:
+def A8(rng: np.random.Generator) -> Outcome:
     """Beside the rule written out, and in other units."""
     T, U = 300, 2.0
     G = rng.normal(size=(T, 3)) * rng.choice([0.01, 1.0, 30.0], size=(T, 1))
@@ -263,9 +267,11 @@ def A8(rng: np.random.Generator) -> Found:
         "needed."
     )
     return words, [
-        Comparison("largest difference of points", _apart(game.points, points), "≤", 1e-9),
+        Comparison("largest difference of points", _difference(game.points, points), "≤", 1e-9),
         Comparison("how far it moved in rounds of gradient 0", float(np.abs(game.points[:4]).max()), "=", 0.0),
-        Comparison("largest difference with losses 2^20 times as large", _apart(game.points, scaled.points), "=", 0.0),
+        Comparison(
+            "largest difference with losses 2^20 times as large", _difference(game.points, scaled.points), "=", 0.0
+        ),
     ]
 
 
@@ -275,7 +281,7 @@ def A8(rng: np.random.Generator) -> Found:
     "final G",
     source="notes 000, before equation (8); 003, before (7); 004, before (3); 002, Theorem 2.13",
 )
-def A9(rng: np.random.Generator) -> Found:
+def A9(rng: np.random.Generator) -> Outcome:
     """The horizon's step against the orthogonal adversary, and rows that grow."""
     T, U, L = 900, float(rng.integers(1, 6)), float(rng.random() + 0.5)
     game = play(OGD("linear", f"ball:{U}", Horizon(T, G=L)), OrthogonalAdversary(3, L), T)
@@ -310,7 +316,7 @@ def A9(rng: np.random.Generator) -> Found:
     "g_{t,j}²)",
     source="none of the notes: A8 in each coordinate (Duchi, Hazan and Singer 2011; McMahan and Streeter 2010)",
 )
-def A10(rng: np.random.Generator) -> Found:
+def A10(rng: np.random.Generator) -> Outcome:
     """Coordinates of very different sizes: it pays for each in its own units."""
     T, d = 400, 4
     size = np.array([1e-3, 0.1, 1.0, 50.0])
@@ -325,7 +331,7 @@ def A10(rng: np.random.Generator) -> Found:
             wanted.append(w)
             total = total + row**2
             w = np.clip(w - math.sqrt(2.0) * row / np.sqrt(np.where(total > 0.0, total, 1.0)), -1.0, 1.0)
-        points = max(points, _apart(game.points, wanted))
+        points = max(points, _difference(game.points, wanted))
     words = (
         f"AdaGrad played {len(G)} games of {T} linear rounds on [−1, 1]^4 whose coordinates differ in size by 50,000: "
         "regret stays below the bound, and the points are those of the rule written out."

@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """One thing that was looked at: a number seen, and what the theorem says it must be."""
+    """One comparison of an experiment: the number observed, and what the theorem says it must be."""
 
     what: str
     observed: float
@@ -50,19 +50,25 @@ class Comparison:
 
 def worst(what: str, relation: Relation, pairs: Iterable[tuple[float, float]]) -> Comparison:
     """Of many pairs (observed, claimed) the one that is nearest to a refutation, or refutes."""
-    found = [Comparison(what, float(seen), relation, float(said)) for seen, said in pairs]
+    compared = [Comparison(what, float(observed), relation, float(claimed)) for observed, claimed in pairs]
     sign = 1.0 if relation in ("≤", "<") else -1.0
 
     def beyond(one: Comparison) -> tuple[bool, float]:
         above = (one.observed - one.claimed) / (1.0 + abs(one.claimed))
         return not one.holds, abs(above) if relation == "=" else sign * above
 
-    return max(found, key=beyond)
+    return max(compared, key=beyond)
 
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """What playing a theorem out gave; `str()` is a few lines to read."""
+    """The outcome of a theorem's experiment: what was claimed, what was observed, whether it holds; `str()` sums it up.
+
+    >>> import rue
+    >>> proof = rue.theorems()["C1"].run()
+    >>> proof.holds, proof.observed >= proof.claimed
+    (True, True)
+    """
 
     id: str
     words: str
@@ -95,7 +101,14 @@ Experiment = Callable[[np.random.Generator], tuple[str, Sequence[Comparison]]]
 
 @dataclasses.dataclass(frozen=True)
 class Theorem:
-    """One identifier of docs/theory.md: a definition, an algorithm, a bound, an opponent or a certificate."""
+    """One identifier of docs/theory.md: a definition, an algorithm, a bound, an opponent or a certificate.
+
+    `run` does an experiment that could refute it.
+
+    >>> import rue
+    >>> rue.theorems()["B9"].statement
+    'A8: R_T ≤ √2·D·√(Σ‖g_t‖²)'
+    """
 
     id: str
     statement: str
@@ -124,10 +137,10 @@ class Theorem:
 def theorem(statement: str, *, source: str, misprint: str = "") -> Callable[[Experiment], Theorem]:
     """Make a theorem of an experiment; the function's name is its identifier."""
 
-    def made(experiment: Experiment) -> Theorem:
+    def named(experiment: Experiment) -> Theorem:
         return Theorem(experiment.__name__, statement, source, misprint, experiment)
 
-    return made
+    return named
 
 
 class Theorems(Sequence[Theorem]):

@@ -20,7 +20,8 @@ from rue.steps import Fixed, Sequence, Sqrt, Strong
 
 __all__ = ["B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10"]
 
-Found = tuple[str, list[Comparison]]
+Outcome = tuple[str, list[Comparison]]
+"""What was done, in words, and what was compared."""
 
 
 def _bound(learner: Learner, X: Any, y: Any, name: str) -> tuple[float, float, float]:
@@ -40,7 +41,7 @@ def _bound(learner: Learner, X: Any, y: Any, name: str) -> tuple[float, float, f
     misprint="000 prints ‖w_M‖‖u‖ ≥ M + Σ[…]₊ and max_{t≤m}: it is M − Σ[…]₊ and max_{t≤T}; the bound is right. 000's "
     "footnote has the hinge's kink at z = 0: it is at 1. 004 has X = max‖∇h_t‖: X ≥ it.",
 )
-def B1(rng: np.random.Generator) -> Found:
+def B1(rng: np.random.Generator) -> Outcome:
     """The smallest bound found, many other u, and the misprinted step of the proof."""
     least, every, right, printed = [], [], [], []
     for X, y in streams(rng, 300):
@@ -75,7 +76,7 @@ def B1(rng: np.random.Generator) -> Found:
     "Perceptron, separable: M_T ≤ (‖u‖X)² for any u with all margins ≥ 1",
     source="notes 000, 'the Perceptron convergence theorem'; 003 and 004, the same",
 )
-def B2(rng: np.random.Generator) -> Found:
+def B2(rng: np.random.Generator) -> Outcome:
     """Separable streams, and the one on which it is attained."""
     pairs = []
     for margin in (0.3, 0.1, 0.03):
@@ -104,7 +105,7 @@ def B2(rng: np.random.Generator) -> Found:
     misprint="000, 003 and 004 call abs(y − ⟨w,x⟩) linear: it is piecewise linear, and the bound cannot be improved "
     "there either.",
 )
-def B3(rng: np.random.Generator) -> Found:
+def B3(rng: np.random.Generator) -> Outcome:
     """Hostile examples with several η, and an adversary that looks."""
     T, U, pairs, formula = 400, 2.0, [], []
     for X, y in streams(rng, T):
@@ -130,7 +131,7 @@ def B3(rng: np.random.Generator) -> Found:
     "B3 for square loss: abs(y_t) ≤ UX gives G = 4UX², and a regret of at most 8(UX)²√(2/T) per round",
     source="notes 000, after equation (8); 003, after (7); 004, after (3)",
 )
-def B4(rng: np.random.Generator) -> Found:
+def B4(rng: np.random.Generator) -> Outcome:
     """Labels as large as allowed."""
     T, U, pairs, formula = 400, 1.5, [], []
     for X, y in streams(rng, T):
@@ -153,7 +154,7 @@ def B4(rng: np.random.Generator) -> Found:
     source="notes 002, Lemma 2.23 summed, and Theorem 2.13",
     misprint="002, Theorem 2.13 prints η_t = D/(L√t) beside DL√T: that is for the fixed D/(L√T) (see B6).",
 )
-def B5(rng: np.random.Generator) -> Found:
+def B5(rng: np.random.Generator) -> Outcome:
     """Linear rounds, every u, and an adversary that looks."""
     T, U, pairs = 600, 1.5, []
     tuned = []
@@ -187,7 +188,7 @@ def B5(rng: np.random.Generator) -> Found:
     "is 1.5 > √2; the decreasing step gives (3/2)DL√T. 001's proof has ∫_0^T, the sign of 1/η_{t−1} − 1/η_t and "
     "η_{T+1}: it is ∫_1^T, reversed, η_T.",
 )
-def B6(rng: np.random.Generator) -> Found:
+def B6(rng: np.random.Generator) -> Outcome:
     """Random rounds on a triangle, and the two rounds that refute the printed theorem."""
     T, side = 300, math.sqrt(0.5)
     K, far = Simplex(side), -1e3  # the triangle with vertices side·e_j, D = 1; labels far below make rounds linear
@@ -232,7 +233,7 @@ def B6(rng: np.random.Generator) -> Found:
     source="notes 001, section 15.3 ('we would be imposing the assumption that η_t = 1/t')",
     misprint="001 prints Σ 1/t ≤ 1 + ∫_0^T: it is ∫_1^T.",
 )
-def B7(rng: np.random.Generator) -> Found:
+def B7(rng: np.random.Generator) -> Outcome:
     """One turn is enough to make the regret grow with T."""
     regrets, pairs = [], []
     for T in (1000, 2000):
@@ -260,7 +261,7 @@ def B7(rng: np.random.Generator) -> Found:
     misprint="003 and 004 print Σ_{t≤T} 1/t ≤ ln(T+1), false at T = 1 (1 > 0.69): it is 1 + ln T. 002, Theorem 4.7 has "
     "ln T, which is 0 at T = 1. 001 prints η_t = 1/α_t and G²/(2α²): it is 1/(αt) and G²/(2α).",
 )
-def B8(rng: np.random.Generator) -> Found:
+def B8(rng: np.random.Generator) -> Outcome:
     """SVMs on hostile streams, and one round that refutes the printed sums."""
     T, lambda_, data, worst_case = 400, 0.1, [], []
     for X, y in streams(rng, T):
@@ -291,7 +292,7 @@ def B8(rng: np.random.Generator) -> Found:
     "A8: R_T ≤ √2·D·√(Σ‖g_t‖²)",
     source="notes 002, beside Theorem 2.13 ('could choose adaptive η_t', section 4.2.1)",
 )
-def B9(rng: np.random.Generator) -> Found:
+def B9(rng: np.random.Generator) -> Outcome:
     """Rounds of all sizes, and an adversary that looks."""
     T, U, pairs = 600, 2.0, []
     sizes = 10.0 ** rng.uniform(-3, 3, size=(T, 1))
@@ -313,7 +314,7 @@ def B9(rng: np.random.Generator) -> Found:
     "A7, squares on an interval of length B that holds the labels: R_T = Σ (y_t − w_t)²/t ≤ B²(1 + ln T)",
     source="notes 002, Theorem 1.2 (as O(ln T))",
 )
-def B10(rng: np.random.Generator) -> Found:
+def B10(rng: np.random.Generator) -> Outcome:
     """Random numbers and the farthest ones, at every t."""
     T, exact, most = 500, [], []
     for numbers in ("random", "farthest", [0.0, 1.0], [1.0]):

@@ -1,4 +1,4 @@
-"""D1 to D5: certificates, beside the regret they bound."""
+"""D1 to D5: certificates, each compared with the regret that it bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from rue.steps import Sqrt
 
 __all__ = ["D1", "D2", "D3", "D4", "D5"]
 
-Found = tuple[str, list[Comparison]]
+Outcome = tuple[str, list[Comparison]]
+"""What was done, in words, and what was compared."""
 OURS = "none of the notes: from convexity, notes 000, inequality (2), and 002, 'From Convex Losses to Linear Losses'"
 
 
@@ -27,7 +28,7 @@ OURS = "none of the notes: from convexity, notes 000, inequality (2), and 002, '
     "is A + U‖S‖ on the ball; it adds over shards",
     source=OURS,
 )
-def D1(rng: np.random.Generator) -> Found:
+def D1(rng: np.random.Generator) -> Outcome:
     """Predictions that no linear model makes, many radii; OGD's own against B3; two halves merged."""
     radii, pairs, below = [0.5, 2.0, 10.0], [], []
     for X, y in streams(rng, 300):
@@ -58,7 +59,7 @@ def D1(rng: np.random.Generator) -> Found:
     "q = λΣ‖w_t‖², u* = Π_K(−S_0/B); D2 ≤ min(D1, B8), and for squares followed by the leader it is the true regret",
     source=OURS + "; strong convexity as in notes 000, inequality (9)",
 )
-def D2(rng: np.random.Generator) -> Found:
+def D2(rng: np.random.Generator) -> Outcome:
     """SVMs between the true regret and D1 and B8, and the leader's exact regret."""
     T, lambda_, true, d1, b8, every = 300, 0.1, [], [], [], []
     K = Ball(1.0 / math.sqrt(lambda_))
@@ -109,7 +110,7 @@ def _svm_points(X: Any, y: Any, lambda_: float) -> Any:
     "A_i; the largest of these, and of their mixtures, certifies all the others",
     source=OURS,
 )
-def D3(rng: np.random.Generator) -> Found:
+def D3(rng: np.random.Generator) -> Outcome:
     """A learner on a ball far too large, with witnesses on the right one."""
     U, true, better, lower = 1.5, [], [], []
     for X, y in streams(rng, 400):
@@ -137,7 +138,7 @@ def D3(rng: np.random.Generator) -> Found:
     "curvature for square loss: Σ x xᵀ gives the exact regret in one pass",
     source=OURS,
 )
-def D4(rng: np.random.Generator) -> Found:
+def D4(rng: np.random.Generator) -> Outcome:
     """Against the minimum over the ball by eigenvalues."""
     exact, below = [], []
     for X, y in streams(rng, 300):
@@ -174,12 +175,12 @@ def _least_squares(X: Any, y: Any, U: float) -> float:
     "regret ≤ hi ≤ D1",
     source=OURS,
 )
-def D5(rng: np.random.Generator) -> Found:
+def D5(rng: np.random.Generator) -> Outcome:
     """Against descent of one's own, the gap's formula, and D1's dual value."""
     U, T = 2.0, 200
     X, y = classes(rng, T)
     best = best_in_hindsight(X, y, loss="logistic", radius=U, intercept=False, tolerance=1e-9)
-    found = _logistic_descent(X, y, U)
+    lowest = _logistic_descent(X, y, U)
     gradient = X.T @ (-y / (1.0 + np.exp(y * (X @ best.point))))
     gap = float(gradient @ best.point) + U * float(np.linalg.norm(gradient))
     chain, dual, duals = [], [], []
@@ -200,8 +201,8 @@ def D5(rng: np.random.Generator) -> Found:
         "bound is a dual value."
     )
     return words, [
-        Comparison("lower end, against descent", best.at_least, "≤", found),
-        Comparison("upper end, against descent", best.value, "≤", found * (1.0 + 1e-9)),
+        Comparison("lower end, against descent", best.at_least, "≤", lowest),
+        Comparison("upper end, against descent", best.value, "≤", lowest * (1.0 + 1e-9)),
         Comparison("the interval's width, against the gap's formula", best.gap, "≤", gap + 1e-9 * best.value),
         worst("hinge: lo ≤ hi, regret ≤ D1, and hi ≤ the loss of any point", "≤", chain),
         worst("the dual value at the online slopes, against D1's bound", "=", dual),

@@ -16,7 +16,8 @@ from rue.steps import Horizon, Sqrt, Strong
 
 __all__ = ["C1", "C2", "C3", "C4", "C5"]
 
-Found = tuple[str, list[Comparison]]
+Outcome = tuple[str, list[Comparison]]
+"""What was done, in words, and what was compared."""
 
 
 @theorem(
@@ -25,7 +26,7 @@ Found = tuple[str, list[Comparison]]
     source="notes 001, Theorem 15.1",
     misprint="001 prints n = ⌈1/γ²⌉ with γ²n ≤ 1: it is ⌊1/γ²⌋, unless 1/γ² is whole.",
 )
-def C1(rng: np.random.Generator) -> Found:
+def C1(rng: np.random.Generator) -> Outcome:
     """Two learners, and a margin for which the printed number is impossible."""
     mistakes, margins = [], []
     for n in (1, 7, 25):
@@ -60,7 +61,7 @@ def C1(rng: np.random.Generator) -> Found:
     misprint="002, Theorem 5.1 claims (LD/2)√T for every V: it is attained on a ball with d ≥ 2, and false on a "
     "segment (C3).",
 )
-def C2(rng: np.random.Generator) -> Found:
+def C2(rng: np.random.Generator) -> Outcome:
     """Four learners, in few dimensions and in more."""
     T, U, L = 600, 2.0, float(rng.random()) + 0.5
     pairs, sums = [], []
@@ -88,7 +89,7 @@ def C2(rng: np.random.Generator) -> Found:
     misprint="002, Theorem 5.1 claims (LD/2)√T on every V: on a segment it is false for T ≥ 2, where (√2/4)LD√T is "
     "right.",
 )
-def C3(rng: np.random.Generator) -> Found:
+def C3(rng: np.random.Generator) -> Outcome:
     """All sequences of signs, random ones, and all slopes of a grid against one learner."""
     learner = OGD("linear", "interval:-1,1", Sqrt(1.0))
     exact = []
@@ -130,7 +131,7 @@ def C3(rng: np.random.Generator) -> Found:
     misprint="002 prints z_t = −1 at t = 1, 3, 5, … beside z_1 = −½, and a loss of T: −1 from t = 3 on, and T − 1 − "
     "w_1/2.",
 )
-def C4(rng: np.random.Generator) -> Found:
+def C4(rng: np.random.Generator) -> Outcome:
     """The leader, OGD, and the stream as printed."""
     T = 2 * int(rng.integers(300, 500))
     leader = FollowTheLeader("linear", "interval:-1,1")
@@ -161,9 +162,9 @@ def C4(rng: np.random.Generator) -> Found:
     "and O(ln T) with the strongly convex one, which is FTL",
     source="notes 002, 'A Repeated-game Example', Theorem 1.2 and 'From Convex Losses to Linear Losses'",
 )
-def C5(rng: np.random.Generator) -> Found:
+def C5(rng: np.random.Generator) -> Outcome:
     """Three learners, two kinds of numbers."""
-    T, logs, roots, apart = 800, [], [], 0.0
+    T, logs, roots, difference = 800, [], [], 0.0
     for numbers in ("random", "farthest"):
         seed = int(rng.integers(1 << 30))
         leader = play(FollowTheLeader("square", "interval:0,1"), NumberGuessing(numbers), T, seed=seed)
@@ -171,7 +172,7 @@ def C5(rng: np.random.Generator) -> Found:
         convex = play(OGD("square", "interval:0,1"), NumberGuessing(numbers), T, seed=seed)
         logs += [(float(game.regret or math.nan), 1.0 + math.log(T)) for game in (leader, same)]
         roots.append((float(convex.regret or math.nan), math.sqrt(2.0) * 2.0 * math.sqrt(T)))
-        apart = max(apart, float(np.abs(same.points - leader.points).max()))
+        difference = max(difference, float(np.abs(same.points - leader.points).max()))
     words = (
         f"{T} numbers, at random and the farthest from the guess: the leader and OGD with step 1/(2t) guess the same "
         "and stay below 1 + ln T; OGD with the convex step stays below √2·D·G·√T (on the farthest numbers it regrets "
@@ -180,5 +181,5 @@ def C5(rng: np.random.Generator) -> Found:
     return words, [
         worst("regret of the leader and of OGD with 1/(2t)", "≤", logs),
         worst("regret of OGD with the convex step", "≤", roots),
-        Comparison("largest difference between the leader and OGD with 1/(2t)", apart, "≤", 1e-9),
+        Comparison("largest difference between the leader and OGD with 1/(2t)", difference, "≤", 1e-9),
     ]

@@ -15,7 +15,8 @@ from rue.steps import Sqrt
 
 __all__ = ["Q1", "Q2", "Q3", "Q4", "Q5"]
 
-Found = tuple[str, list[Comparison]]
+Outcome = tuple[str, list[Comparison]]
+"""What was done, in words, and what was compared."""
 
 
 def _slope(p: float, y: float) -> float:
@@ -26,7 +27,7 @@ def _slope(p: float, y: float) -> float:
     "sequential risk = (1/T) Σ ℓ_t(w_t), each loss taken before the update that uses that example",
     source="notes 000, 'Sequential risk and regret'; 003, 'sequential risk'; 004, 'rischio sequenziale'",
 )
-def Q1(rng: np.random.Generator) -> Found:
+def Q1(rng: np.random.Generator) -> Outcome:
     """Compared with descent written out; scoring after the update would flatter."""
     T, eta, U = 400, 0.7, 2.0
     X, y = classes(rng, T)
@@ -48,7 +49,7 @@ def Q1(rng: np.random.Generator) -> Found:
     source="notes 000 and 003, 'Our goal is to control the regret'; 001, section 15.3; 002, 'What is a winning "
     "strategy?'",
 )
-def Q2(rng: np.random.Generator) -> Found:
+def Q2(rng: np.random.Generator) -> Outcome:
     """Of a game of linear losses, against many points, from the points played."""
     T, d = 300, 3
     G = rng.normal(size=(T, d))
@@ -75,7 +76,7 @@ def Q2(rng: np.random.Generator) -> Found:
     "minimiser)",
     misprint="001 writes min … =: u* for a point: it is the argmin.",
 )
-def Q3(rng: np.random.Generator) -> Found:
+def Q3(rng: np.random.Generator) -> Outcome:
     """The infimum against a grid of points, a stream with negative regret, and one without a minimiser."""
     T, U = 200, 2.0
     X, y = classes(rng, T, 2)
@@ -86,7 +87,7 @@ def Q3(rng: np.random.Generator) -> Found:
     changing = np.where(np.arange(T) < T // 2, 1.0, -1.0)
     run = learn(np.ones((T, 1)), changing, learner=OGD("hinge", f"ball:{U}", Sqrt(4.0), intercept=False))
     still = best_in_hindsight(np.ones((T, 1)), changing, loss="hinge", radius=U, intercept=False)
-    apart = best_in_hindsight([[1.0], [-2.0]], [1, -1], loss="logistic", intercept=False)
+    separable = best_in_hindsight([[1.0], [-2.0]], [1, -1], loss="logistic", intercept=False)
     words = (
         f"The least hinge loss of {T} examples in a ball lies in a certified interval, below that of {len(grid):,} "
         "points of a grid; a learner that follows a change beats every fixed point, so its regret is negative; and on "
@@ -97,8 +98,8 @@ def Q3(rng: np.random.Generator) -> Found:
         Comparison("upper end of inf Σℓ_t(u)", best.value, "≤", least),
         Comparison("width of the interval", best.gap, "≤", 1e-5 * least),
         Comparison("regret of the learner that follows", run.loss - still.at_least, "<", 0.0),
-        Comparison("an infimum attained (1) or not (0)", float(apart.attained), "=", 0.0),
-        Comparison("the infimum, from above", apart.value, "≤", 1e-3),
+        Comparison("an infimum attained (1) or not (0)", float(separable.attained), "=", 0.0),
+        Comparison("the infimum, from above", separable.value, "≤", 1e-3),
     ]
 
 
@@ -108,8 +109,8 @@ def Q3(rng: np.random.Generator) -> Found:
     misprint="003 counts 1{… < 0} in one sum: it is ≤ 0 throughout. 001 takes a convex loss of sign(⟨w,x⟩): the loss "
     "takes ⟨w,x⟩.",
 )
-def Q4(rng: np.random.Generator) -> Found:
-    """Counted again, and the zero margins apart."""
+def Q4(rng: np.random.Generator) -> Outcome:
+    """Counted again, and the zero margins separately."""
     X, y = classes(rng, 300)
     X[::7] = 0.0
     run = learn(X, y, learner=Perceptron(intercept=False))
@@ -166,7 +167,7 @@ class _Hinges(Opponent):
     "the protocol",
     misprint="002 writes η in the subgradient step: it is η_t.",
 )
-def Q5(rng: np.random.Generator) -> Found:
+def Q5(rng: np.random.Generator) -> Outcome:
     """Rounds of one's own against an adversary that looks, and examples played as functions of the point."""
     T, U = 300, 2.0
     game = play(OGD("linear", f"ball:{U}", Sqrt(U)), _Far(), T, seed=int(rng.integers(1 << 30)))
@@ -174,7 +175,7 @@ def Q5(rng: np.random.Generator) -> Found:
     learner = OGD("hinge", f"ball:{U}", Sqrt(0.7), intercept=False)
     run = learn(X, y, learner=learner)
     same = play(OGD("linear", f"ball:{U}", Sqrt(0.7)), _Hinges(X, y), T)
-    apart = float(np.abs(np.einsum("td,td->t", X, same.points) - run.predictions).max())
+    difference = float(np.abs(np.einsum("td,td->t", X, same.points) - run.predictions).max())
     u = in_ball(rng, 3, U, 1)[0]
     words = (
         f"{T} rounds ‖w − z_t‖, z_t chosen after w_t was seen, cost OGD no more than B3 allows; and hinge losses of "
@@ -182,7 +183,7 @@ def Q5(rng: np.random.Generator) -> Found:
     )
     return words, [
         Comparison("regret of the distances, from above", game.regret_interval[1], "≤", 3.0 * U * T**0.5),
-        Comparison("largest difference of predictions", apart, "≤", 1e-12),
+        Comparison("largest difference of predictions", difference, "≤", 1e-12),
         Comparison("loss", same.loss, "=", run.loss),
         Comparison("loss of another point", same.loss_of(u), "=", float(hinge(X, y, u).sum())),
     ]

@@ -29,7 +29,8 @@ from rue.steps import Fixed, Sqrt
 
 __all__ = ["B11", "B12", "B13", "B14"]
 
-Found = tuple[str, list[Comparison]]
+Outcome = tuple[str, list[Comparison]]
+"""What was done, in words, and what was compared."""
 
 
 def _sampling(share: float, n: int) -> float:
@@ -66,7 +67,7 @@ class _Drawn:
     source="notes 002, Theorem 3.1, Examples 3.2, 3.3, 3.4 and 4.12",
     misprint="002, Example 3.2 prints R(‖x*‖² + 1)/√T: valid but loose; it is /(2√T), which is attained at T = 1.",
 )
-def B11(rng: np.random.Generator) -> Found:
+def B11(rng: np.random.Generator) -> Outcome:
     """Means over streams drawn from examples whose risk is known."""
     T, n, lambda_ = 100, 100, 0.2
     drawn = _Drawn(rng, T, n)
@@ -121,7 +122,7 @@ def B11(rng: np.random.Generator) -> Found:
     source="none of the notes (Vovk 1990; Cesa-Bianchi and Lugosi 2006, chapters 2 and 3; de Rooij, van Erven, "
     "Grünwald and Koolen 2014)",
 )
-def B12(rng: np.random.Generator) -> Found:
+def B12(rng: np.random.Generator) -> Outcome:
     """Random columns, columns that lead in turn, and labels chosen against the mixture."""
     T, K, ln = 200, 6, math.log(6)
     signs = np.where(rng.random(T) < 0.5, 1.0, -1.0)
@@ -166,7 +167,7 @@ def _against(P: Any, T: int) -> Any:
     source="notes 002, Example 3.13 (Cesa-Bianchi, Conconi and Gentile 2004)",
     misprint="002, Example 3.13 states no range: losses must lie in [0, B], and T must be fixed in advance.",
 )
-def B13(rng: np.random.Generator) -> Found:
+def B13(rng: np.random.Generator) -> Outcome:
     """Losses whose risk is known, and the printed slack on losses of a wide range."""
     n, T, delta, B = 500, 50, 0.1, 21.0
     coins = (rng.random((n, T)) < 0.5).astype(np.float64)
@@ -209,7 +210,7 @@ def _refused(losses: Any) -> bool:
     source="none of the notes (Howard, Ramdas, McAuliffe and Sekhon 2021, Theorem 4); compare notes 002, Example 3.13",
     misprint="002, Example 3.13 does not say that T must be fixed: looked at after every round, it fails more often.",
 )
-def B14(rng: np.random.Generator) -> Found:
+def B14(rng: np.random.Generator) -> Outcome:
     """How often it fails, the root put into its equation, and small losses."""
     n, delta, B = 200, 0.1, 3.0
     seen = coverage(n, 1000, delta, seed=int(rng.integers(1 << 30)))

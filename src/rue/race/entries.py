@@ -14,7 +14,7 @@ __all__ = ["Entry", "Race"]
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One learner of a race; its numbers are None where it could not go on to the end."""
+    """One learner of a race; its numbers are None if it could not go on to the end. `rue.race` makes it."""
 
     name: str
     about: str
@@ -35,7 +35,16 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Race:
-    """What learners made of one stream, the best first; `str()` is the table."""
+    """The results of several learners on one stream, the best first; `str()` is the table, `race["ogd"]` one entry.
+
+    All are scored by the same loss, each example before it is learnt (docs/theory.md, Q1), and certified against the
+    same set of linear models (D1, D3).
+
+    >>> import rue
+    >>> race = rue.race([[1.0], [-1.0], [2.0], [-2.0]], [1, -1, 1, -1], learners=["ogd", "perceptron"])
+    >>> race.examples, race["ogd"].mistakes
+    (4, 2)
+    """
 
     entries: tuple[Entry, ...]
     examples: int
@@ -71,27 +80,27 @@ class Race:
             lines.append(
                 _line(
                     entry.name,
-                    _said(entry.risk, ".6g"),
+                    _shown(entry.risk, ".6g"),
                     ("–" if error is None else error) if classes else "",
-                    _said(entry.loss, ",.1f"),
-                    _said(entry.regret_at_most, "+,.1f"),
+                    _shown(entry.loss, ",.1f"),
+                    _shown(entry.regret_at_most, "+,.1f"),
                     f"{entry.seconds:.2f}",
                     entry.note,
                 )
             )
         lines.append("")
         for name, loss in (("best constant", self.best_constant), ("last label again", self.no_change)):
-            lines.append(_line(name, _said(loss / self.mass if self.mass else None, ".6g"), "", f"{loss:,.1f}"))
+            lines.append(_line(name, _shown(loss / self.mass if self.mass else None, ".6g"), "", f"{loss:,.1f}"))
         lines += ["", *self._words()]
         return "\n".join(line.rstrip() for line in lines)
 
     def _words(self) -> list[str]:
-        said = f"{self.examples:,} examples" + (f", {self.skipped:,} skipped" if self.skipped else "")
-        said = f"{said}, {self.loss!r}, each scored before it was learnt"
+        summary = f"{self.examples:,} examples" + (f", {self.skipped:,} skipped" if self.skipped else "")
+        summary = f"{summary}, {self.loss!r}, each scored before it was learnt"
         if self.comparator_loss_at_least is None:
-            return [f"{said};", f"{NO_CERTIFICATE}.", *self.notes]
+            return [f"{summary};", f"{NO_CERTIFICATE}.", *self.notes]
         words = [
-            f"{said}. No linear model of norm ≤ {self.radius:g}",
+            f"{summary}. No linear model of norm ≤ {self.radius:g}",
             "(each feature in units of its largest magnitude) could have lost less than "
             f"{self.comparator_loss_at_least:,.1f}.",
         ]
@@ -146,7 +155,7 @@ def _line(name: str, risk: str, error: str, loss: str, regret: str = "", seconds
     return f"{name:<20} {risk:>11} {error:>8} {loss:>14} {regret:>15} {seconds:>9}  {note}"
 
 
-def _said(value: float | None, form: str) -> str:
+def _shown(value: float | None, form: str) -> str:
     return "–" if value is None else "∞" if value == math.inf else format(value, form)
 
 

@@ -83,7 +83,7 @@ def _score(chances: Mapping[float, float], y: float) -> float:
     return -chance if any(other >= chance for c, other in chances.items() if c != y) else chance
 
 
-def _told(classes: int) -> str:
+def _classes_note(classes: int) -> str:
     return f"; told of {classes} classes before it starts" if classes else ""
 
 
@@ -95,7 +95,7 @@ class VowpalWabbit:
 
     def __init__(self, loss: Any, intercept: bool, classes: int) -> None:
         self.classes = classes
-        self.note = f"its seconds include reading text{_told(classes)}"
+        self.note = f"its seconds include reading text{_classes_note(classes)}"
         self.arguments = ["--loss_function", "squared" if loss.quadratic else "logistic"]
         self.arguments += ["--oaa", str(classes), "--probabilities"] if classes else []
         self.arguments += [] if intercept else ["--noconstant"]
@@ -107,12 +107,12 @@ class VowpalWabbit:
         many = min(28, (block.width * self.classes).bit_length())  # a feature has a weight for each class
         bits = max(18, block.width.bit_length(), many, 24 if block.sparse else 0)  # so that features do not collide
         settings = [*self.arguments, "-b", str(bits), "--quiet", "-d", "/dev/stdin", "-p", "/dev/stdout"]
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
         self.process = subprocess.Popen(
             [sys.executable, "-m", "vowpalwabbit", *settings],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.said,
+            stderr=self.stderr,
         )
 
     def learn(self, block: Block) -> Any:
@@ -128,8 +128,8 @@ class VowpalWabbit:
         for i, y in enumerate(block.labels().tolist()):
             line = self.process.stdout.readline()
             if not line:
-                self.said.seek(0)
-                why = self.said.read().decode("utf-8", "replace").strip().splitlines()
+                self.stderr.seek(0)
+                why = self.stderr.read().decode("utf-8", "replace").strip().splitlines()
                 raise Broken(f"Vowpal Wabbit stopped: {why[-1] if why else 'it says nothing'}")
             out[i] = _score(_chances(line), y) if self.classes else float(line.split()[0])
         sender.join()
@@ -154,7 +154,7 @@ class VowpalWabbit:
         _, status, used = os.wait4(self.process.pid, 0)
         self.process.returncode = os.waitstatus_to_exitcode(status)
         self.process = None
-        self.said.close()
+        self.stderr.close()
         self.seconds = used.ru_utime + used.ru_stime
 
 
@@ -171,7 +171,7 @@ class _OneByOne:
 
     def __init__(self, classes: int) -> None:
         self.many, self.seconds = classes, 0.0
-        self.note = f"example by example{_told(classes)}"
+        self.note = f"example by example{_classes_note(classes)}"
 
     def example(self, x: Any, y: float, weight: float) -> float:
         """The prediction made before learning."""
@@ -216,8 +216,8 @@ class River(_OneByOne):
                 model.weights[float(c)]  # a defaultdict, in which every class begins with weights of 0
             self.note += "; no intercept"
         else:
-            made = linear_model.LogisticRegression if self.classes else linear_model.LinearRegression
-            model = made() if intercept else made(intercept_lr=0.0)
+            kind = linear_model.LogisticRegression if self.classes else linear_model.LinearRegression
+            model = kind() if intercept else kind(intercept_lr=0.0)
         self.model: Any = preprocessing.StandardScaler() | model
         self.about = f"river {self.model}"
         self.width = 0
@@ -258,8 +258,8 @@ class ScikitLearn(_OneByOne):
         super().__init__(classes)
         self.classes = not loss.quadratic
         self.labels = [1.0 + c for c in range(classes)] or [-1.0, 1.0]
-        made = (SGDClassifier, {"loss": "log_loss"}) if self.classes else (SGDRegressor, {})
-        self.model: Any = made[0](**made[1], **({} if intercept else {"fit_intercept": False}))
+        settings = {} if intercept else {"fit_intercept": False}
+        self.model: Any = SGDClassifier(loss="log_loss", **settings) if self.classes else SGDRegressor(**settings)
         self.about = f"sklearn {self.model!r}"
         self.width = 0
 
@@ -327,7 +327,7 @@ def takes_part(loss: Any) -> bool:
 
 def open_peer(name: str, loss: Any, intercept: bool, classes: int = 0) -> Peer:
     """A peer that has learnt nothing yet; of more than two classes it is told how many there are to be."""
-    module, made = PEERS[name]
+    module, opens = PEERS[name]
     if not installed(name):
         package = _PACKAGES.get(module, module)
         raise SettingsError(f"{name} is not installed: pip install {package}, or leave it out of --learners.")
@@ -335,4 +335,4 @@ def open_peer(name: str, loss: Any, intercept: bool, classes: int = 0) -> Peer:
         raise SettingsError(
             f"{name} runs at its defaults, for logistic and square loss, not for {loss!r}: leave it out."
         )
-    return made(loss, intercept, max(classes, 2) if loss.task == "multiclass" else 0)
+    return opens(loss, intercept, max(classes, 2) if loss.task == "multiclass" else 0)

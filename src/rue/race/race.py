@@ -150,14 +150,14 @@ class Racing:
         self.lanes: list[_Lane] = []
         self.notes: list[str] = []
         self.baselines = Baselines()
-        self.seen, self.skipped, self.told = 0, 0, 0
+        self.seen, self.skipped, self.peer_classes = 0, 0, 0
         if self.loss is not None and not self._many:
             self._line_up()
 
     def _line_up(self) -> None:
         """Make everyone, once the loss is known."""
-        kept: Any = {} if self._many else {"units": "largest", "witnesses": self.radius, "quick": True}
-        self.stream = open_evidence(self.loss, **kept)
+        options: Any = {} if self._many else {"units": "largest", "witnesses": self.radius, "quick": True}
+        self.stream = open_evidence(self.loss, **options)
         for one in self.wanted:
             runner = self._runner(one)
             if runner is not None:
@@ -177,22 +177,22 @@ class Racing:
             if not self.named and not takes_part(self.loss):
                 self.notes.append(f"{one} did not run: it takes part with logistic and square loss only.")
                 return None
-            self.told = 0 if self.labels is None else max(2, len(self.labels.classes))
-            return open_peer(one, self.loss, self.intercept, self.told)
+            self.peer_classes = 0 if self.labels is None else max(2, len(self.labels.classes))
+            return open_peer(one, self.loss, self.intercept, self.peer_classes)
         settings: dict[str, Any] = {"intercept": self.intercept, **({} if self._many else {"loss": self.loss})}
         if _spec(one) == "mixture" and self.budget is not None:
             settings["budget"] = self.budget
         if not isinstance(one, str):
-            made = one
+            learner = one
         elif self._many and one == "mixture":
-            made = default_learner("multiclass", **settings)
+            learner = default_learner("multiclass", **settings)
         elif _spec(one) in ("perceptron", "svm"):  # they have a loss of their own
-            made = make("learner", one, intercept=self.intercept)
+            learner = make("learner", one, intercept=self.intercept)
         else:
-            made = make("learner", one, **settings)
-        if not isinstance(made, Learner):
+            learner = make("learner", one, **settings)
+        if not isinstance(learner, Learner):
             raise SettingsError(f"race: a learner is a learner such as rue.OGD(), a spec, or a peer, not {one!r}.")
-        if self._many and made.loss.task != "multiclass":
+        if self._many and learner.loss.task != "multiclass":
             if self.named:
                 raise SettingsError(
                     f"race: {one if isinstance(one, str) else repr(one)} learns no more than two classes: leave it "
@@ -200,11 +200,11 @@ class Racing:
                 )
             self.notes.append(f"{one} learns no more than two classes, so it did not run.")
             return None
-        if made.loss.task != self.loss.task:
-            raise SettingsError(f"race: {made!r} is for another task than {self.loss!r}: leave it out.")
-        if made.intercept != self.intercept:
-            raise SettingsError(f"race: {made!r} and the race differ in their intercept: give both the same.")
-        return _Own(made.copy(), self.loss)
+        if learner.loss.task != self.loss.task:
+            raise SettingsError(f"race: {learner!r} is for another task than {self.loss!r}: leave it out.")
+        if learner.intercept != self.intercept:
+            raise SettingsError(f"race: {learner!r} and the race differ in their intercept: give both the same.")
+        return _Own(learner.copy(), self.loss)
 
     def begin(self, y: Any) -> None:
         """Settle the task by some labels; the first block does it otherwise."""
@@ -225,8 +225,7 @@ class Racing:
         self.begin(block.y)
         assert self.labels is not None
         self.labels = self.labels.extended(block.y)
-        said, block = block.y, Block(block.X, self.labels.encode(block.y), block.weights)
-        block = self._usable(block, said)
+        block = self._usable(Block(block.X, self.labels.encode(block.y), block.weights), block.y)
         begin = 0
         while begin < len(block):
             mark = next_mark(self.seen)
@@ -254,7 +253,7 @@ class Racing:
             if not lane.broken:
                 lane.learn(block, self.intercept, self.seen)
 
-    def _usable(self, block: Block, said: Any) -> Block:
+    def _usable(self, block: Block, given: Any) -> Block:
         """The examples that everyone can take; another stops the race, or is left out."""
         assert self.labels is not None
         weights = block.column_of_weights()
@@ -277,7 +276,7 @@ class Racing:
             unknown = self.labels.task != "regress" and np.isnan(block.labels()[row])
             raise BadExample(
                 row,
-                self.labels.complaint(said[row])
+                self.labels.complaint(given[row])
                 if unknown
                 else f"weight and features must be finite, the label {self.loss.labels}, the weight ≥ 0.",
             )
@@ -329,16 +328,16 @@ class Racing:
         own, peers = ([lane.name for lane in self.lanes if lane.own is which] for which in (True, False))
         if not peers or not self._many:
             return []
-        said, late = [], len(self.labels.classes) - self.told
+        notes, late = [], len(self.labels.classes) - self.peer_classes
         if own:
-            less = f"ln {self.told}! = {math.lgamma(1.0 + self.told):.1f} less to lose"
-            said.append(f"{', '.join(own)} is told of no classes, and need not say which a new one is: {less}.")
+            less = f"ln {self.peer_classes}! = {math.lgamma(1.0 + self.peer_classes):.1f} less to lose"
+            notes.append(f"{', '.join(own)} is told of no classes, and need not say which a new one is: {less}.")
         if late > 0:
             deaf = " and ".join(name for name in peers if name != "river")
             never = f", and {deaf} cannot learn it" if deaf else ""
             came = f"{late} class{'' if late == 1 else 'es'} came later than the first block"
-            said.append(f"{came}: what {', '.join(peers)} does not know has probability {LEAST:g}{never}.")
-        return said
+            notes.append(f"{came}: what {', '.join(peers)} does not know has probability {LEAST:g}{never}.")
+        return notes
 
     def abandon(self) -> None:
         """End the processes of peers after an error."""
@@ -365,10 +364,11 @@ def race(
 ) -> Race:
     """Run learners side by side on one stream, each example scored before it is learnt, and certify each.
 
-    `learners` are learners, specs such as "ogd", or the peers "vw", "river" and "sklearn" at their defaults; if none is
-    given the mixture, AdaGrad, OGD and the peers that are installed. Certificates are about all linear models of norm ≤
-    `radius`, of features in units of their largest magnitude. Of more than two classes (`task` as in `learn`) the
-    mixture and the peers run, under log loss, and there is no certificate.
+    `learners` are learners, specs such as "ogd", or other systems at their defaults: "vw", "river" and "sklearn". If
+    none is given, the mixture, AdaGrad, OGD and the other systems that are installed run. All are scored by the same
+    `loss` (docs/theory.md, Q1); certificates (D1, D3) are about all linear models of norm ≤ `radius`, of features in
+    units of their largest magnitude. With more than two classes (`task` as in `learn`) the mixture and the other
+    systems run under log loss, and there is no certificate.
 
     >>> import rue
     >>> X, y = rue.census()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError, SettingsError
-from rue.learners import ClassLearner, Learner
+from rue.learners import Learner
 from rue.learners.one_example import dense_row, sparse_row
 from rue.models.file import Model, load_model
 from rue.outputs import write_file
@@ -31,9 +31,15 @@ __all__ = ["Explanation", "Part", "Weights", "explain", "features_in_use", "weig
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
-    """The weights that are not 0, the intercept's first; of more than two classes a feature has one for each.
+    """The weights that are not 0, the intercept's first; `rue.weights_of` makes it.
 
-    To iterate over it gives names and weights, of more than two classes names, classes and weights.
+    To iterate over it gives pairs of name and weight. With more than two classes a feature has a weight for each, and
+    it gives triples of name, class and weight.
+
+    >>> import rue
+    >>> weights = rue.weights_of(rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron()))
+    >>> len(weights), dict(weights.largest(1))
+    (2, {'feature 1': 3.0})
     """
 
     indices: Any
@@ -110,7 +116,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """One prediction taken apart; `str()` is a table of it."""
+    """One prediction as a sum over features, p = Σ weight·value + rest; `str()` is a table. `rue.explain` makes it."""
 
     prediction: float
     """What the model predicts: a number, or a score; of more than two classes ln of the probability of `label`."""
@@ -184,7 +190,7 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
     places = np.concatenate(([0] * learner.intercept, indices + int(learner.intercept))).astype(np.int64)
     point, block = _point(learner)[_in_point(learner, places)], _block(indices, values, learner.d)
     predicted = learner.predict_many(block, average=bool(learner.algorithm.averaging))[0]
-    if isinstance(learner, ClassLearner):
+    if learner.loss.task == "multiclass":
         classes = _classes(model)
         if not classes:
             raise DataError("the model has learnt no class yet: there is nothing to explain.")
@@ -194,20 +200,20 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
         sums = with_intercept @ point
         top = float(sums.max())
         linear = float(sums[c]) - top - float(np.log(np.exp(sums - top).sum()))
-        said, point, label = float(np.log(max(predicted[1 + c], 1e-300))), point[:, c], classes[c]
+        prediction, point, label = float(np.log(max(predicted[1 + c], 1e-300))), point[:, c], classes[c]
     else:
         if label is not None:
             raise SettingsError("explain: label is for more than two classes; here there is one score.")
-        said, linear = float(predicted), float(with_intercept @ point)
+        prediction, linear = float(predicted), float(with_intercept @ point)
         if model.labels is not None and model.labels.task == "classify":
             label = model.labels.positive
     names = _names(model)
-    found = [
+    parts = [
         Part(name_of(j - int(learner.intercept), names), float(value), float(weight))
         for j, value, weight in zip(places.tolist(), with_intercept, point, strict=True)
         if weight != 0.0 and value != 0.0
     ]
-    return Explanation(said, linear, tuple(sorted(found, key=lambda part: -abs(part.contribution))), label)
+    return Explanation(prediction, linear, tuple(sorted(parts, key=lambda part: -abs(part.contribution))), label)
 
 
 def _model(what: Any) -> Model:
@@ -233,10 +239,10 @@ def _in_point(learner: Learner, coordinates: Any) -> Any:
     if learner.numbering is None:
         return coordinates
     shift = int(learner.intercept)
-    found = np.zeros(coordinates.size, dtype=np.int64)
+    places = np.zeros(coordinates.size, dtype=np.int64)
     features = coordinates >= shift
-    found[features] = learner.numbering.places_of(coordinates[features] - shift).astype(np.int64) + shift
-    return found
+    places[features] = learner.numbering.places_of(coordinates[features] - shift).astype(np.int64) + shift
+    return places
 
 
 def features_in_use(learner: Learner) -> int:
@@ -250,10 +256,12 @@ def _names(model: Model) -> dict[int, str]:
 
 
 def _classes(model: Model) -> tuple[Any, ...]:
-    if not isinstance(model.learner, ClassLearner):
+    """More than two classes by name, or by number where the name is not known; () for one score."""
+    learner: Any = model.learner
+    if learner.loss.task != "multiclass":
         return ()
     known = () if model.labels is None else model.labels.classes
-    return tuple(known[c] if c < len(known) else c + 1 for c in range(model.learner.classes))
+    return tuple(known[c] if c < len(known) else c + 1 for c in range(learner.classes))
 
 
 def _row(model: Model, x: Any) -> tuple[Any, Any]:
@@ -277,8 +285,8 @@ def _by_name(model: Model, x: Mapping[Any, Any]) -> tuple[Any, Any]:
     if not model.names:
         raise DataError("the model was learnt from rows by position: it knows no names of features.")
     places = {name: j for j, name in model.names.items()}
-    found = sorted((places[str(name)], float(value)) for name, value in x.items() if str(name) in places)
-    return np.array([j for j, _ in found], dtype=np.int64), np.array([value for _, value in found])
+    known = sorted((places[str(name)], float(value)) for name, value in x.items() if str(name) in places)
+    return np.array([j for j, _ in known], dtype=np.int64), np.array([value for _, value in known])
 
 
 def _table_row(model: Model, x: Any) -> tuple[Any, Any]:

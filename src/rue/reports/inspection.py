@@ -26,7 +26,8 @@ def largest_weights(model: Model, most: int = 10) -> list[tuple[str, float]]:
     if model.learner.t == 0:
         return []
     return [
-        (f"{name} for {told[0]!r}" if told else name, weight) for name, *told, weight in weights_of(model).largest(most)
+        (f"{name} for {classes[0]!r}" if classes else name, weight)
+        for name, *classes, weight in weights_of(model).largest(most)
     ]
 
 
@@ -55,7 +56,7 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
     elif model.evidence is not None and model.evidence.ledger.sums[accounts.EXAMPLES] > 0.0:
         left_out = sum(int(model.counts.get(name, 0)) for name in ("refused", "skipped"))
         lines += _section("certificate", [str(certificate_of(learner, model.evidence, left_out, radius))])
-    lines += _section("history", [_told(event) for event in model.history])
+    lines += _section("history", [_event(event) for event in model.history])
     return "\n".join(lines)
 
 
@@ -65,20 +66,22 @@ LEADING = 0.2
 """The weight from which the heaviest member is said to have led."""
 
 
-def _over_time(model: Model, found: Standing) -> list[str]:
+def _over_time(model: Model, mixture: Standing) -> list[str]:
     """How the weight of the members that lead, or have led, has moved; a dash where one had retired."""
     course = model.course
     if len(course.t) < LOOKS:
         return []
     t = [*course.t, model.learner.t]
     last = len(t) - 1 - (t[-1] == t[-2])
-    now = [member.loss if member.running else math.nan for member in found.members]
-    weights = np.where(np.isnan([*course.losses, now]), math.nan, [*course.weights, [m.weight for m in found.members]])
+    now = [member.loss if member.running else math.nan for member in mixture.members]
+    weights = np.where(
+        np.isnan([*course.losses, now]), math.nan, [*course.weights, [m.weight for m in mixture.members]]
+    )
     chosen = sorted({round(k * last / LOOKS) for k in range(1, 1 + LOOKS)})
     led = [int(np.nanargmax(weights[k])) for k in reversed(chosen) if np.nanmax(weights[k]) >= LEADING]
-    heavy = [found.members.index(member) for member in found.heaviest()]
+    heavy = [mixture.members.index(member) for member in mixture.heaviest()]
     names = ["weight after", *(f"{t[k]:,}" for k in chosen)]
-    rows = [[str(found.members[i]), *map(_share, weights[chosen, i])] for i in dict.fromkeys(heavy + led)]
+    rows = [[str(mixture.members[i]), *map(_share, weights[chosen, i])] for i in dict.fromkeys(heavy + led)]
     return [f"{name[:50]:50}" + "".join(f"{text:>12}" for text in rest) for name, *rest in [names, *rows]]
 
 
@@ -95,7 +98,7 @@ def _shown(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
-def _told(event: Any) -> str:
+def _event(event: Any) -> str:
     """One line of history, whatever it says."""
     known = {"date", "examples", "data", "rue"}
     if not isinstance(event, dict) or not known <= set(event):

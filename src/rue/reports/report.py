@@ -46,7 +46,7 @@ def report(
     classes = driver.labels is not None and driver.labels.task != "regress"
     mistakes = int(sums[accounts.MISTAKES]) if classes else None
     certificate = (audit.certificate if audit is not None else certified(driver, radius)) if known else None
-    said: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "rue": __version__,
         "examples": examples,
         "skipped": driver.skipped,
@@ -73,7 +73,7 @@ def report(
         "seconds": {"read": driver.waiting, "learn": driver.seconds, "total": total},
     }
     if audit is not None:
-        said["audit"] = {
+        summary["audit"] = {
             "comparator_loss": list(map(_number, audit.comparator_loss)),
             "regret": list(map(_number, audit.regret)),
             "passed": bool(audit.passed),
@@ -87,29 +87,29 @@ def report(
                 for check in audit.checks
             ],
         }
-    return said
+    return summary
 
 
 def _at_witnesses(driver: Driver) -> list[dict[str, Any]] | None:
     """The certificates at the witnesses' own radii; None where there are no witnesses."""
     if driver.evidence is None or driver.evidence.pool is None or not driver.examples:
         return None
-    found = (certified(driver, float(radius)) for radius in np.unique(driver.evidence.pool.radii))
-    return [_certificate(certificate) for certificate in found if certificate is not None]
+    certificates = (certified(driver, float(radius)) for radius in np.unique(driver.evidence.pool.radii))
+    return [_certificate(certificate) for certificate in certificates if certificate is not None]
 
 
-def _mixture(found: Standing | None) -> dict[str, Any] | None:
-    if found is None:
+def _mixture(mixture: Standing | None) -> dict[str, Any] | None:
+    if mixture is None:
         return None
-    members = [{**dataclasses.asdict(member), "loss": _number(member.loss)} for member in found.members]
+    members = [{**dataclasses.asdict(member), "loss": _number(member.loss)} for member in mixture.members]
     return {
         "members": members,
-        "best": members[found.members.index(found.best)],
-        "loss": _number(found.loss),
-        "price": _number(found.price),
-        "price_at_most": _number(found.price_at_most),
-        "bytes_per_feature": found.bytes_per_feature,
-        "words": str(found),
+        "best": members[mixture.members.index(mixture.best)],
+        "loss": _number(mixture.loss),
+        "price": _number(mixture.price),
+        "price_at_most": _number(mixture.price_at_most),
+        "bytes_per_feature": mixture.bytes_per_feature,
+        "words": str(mixture),
     }
 
 
@@ -180,52 +180,52 @@ def _plain(value: Any) -> Any:
     return _number(float(value))
 
 
-def write_report(said: dict[str, Any], path: str | None) -> None:
+def write_report(summary: dict[str, Any], path: str | None) -> None:
     """The JSON, whole or not at all; half a surrogate pair, which UTF-8 cannot encode, becomes its JSON escape."""
     if path is not None:
-        text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
         write_file(path, text.encode("utf-8", "backslashreplace"))
 
 
-def page(said: dict[str, Any], stopped: str = "", width: int = 110) -> str:
+def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     """The same for a person: a few lines, each a thing to act on, wrapped to a width."""
     lines = []
     if stopped:
         lines += [stopped, ""]
-    apart = [f"{said[key]:,} {key}" for key in ("skipped", "refused") if said[key]]
-    apart += [f"{said['missing']:,} values missing"] if said["missing"] else []
-    lines.append(_row("examples", f"{said['examples']:,}" + (f" ({', '.join(apart)})" if apart else "")))
-    if not said["examples"]:
+    left_out = [f"{summary[key]:,} {key}" for key in ("skipped", "refused") if summary[key]]
+    left_out += [f"{summary['missing']:,} values missing"] if summary["missing"] else []
+    lines.append(_row("examples", f"{summary['examples']:,}" + (f" ({', '.join(left_out)})" if left_out else "")))
+    if not summary["examples"]:
         return "\n".join([*lines, "nothing was learnt."])
-    lines.append(_row("features", f"{said['features']:,} with a weight"))
-    lines.append(_row("learner", said["learner"]))
-    if said["labels"]:
-        lines.append(_row("classes", _told(said["labels"])))
-    scale = said["risk"] / said["loss_total"] if said["loss_total"] else 0.0
-    constant, again = (said[key] * scale for key in ("best_constant", "no_change"))
+    lines.append(_row("features", f"{summary['features']:,} with a weight"))
+    lines.append(_row("learner", summary["learner"]))
+    if summary["labels"]:
+        lines.append(_row("classes", _list_classes(summary["labels"])))
+    scale = summary["risk"] / summary["loss_total"] if summary["loss_total"] else 0.0
+    constant, again = (summary[key] * scale for key in ("best_constant", "no_change"))
     constant = constant if constant > 1e-15 else 0.0  # of one class alone: it is never reached
-    beside = f"best constant {constant:.6g}, saying the last label again {again:.6g}"
-    lines.append(_row("risk", f"{said['risk']:.6g}, the mean loss before each update ({beside})"))
-    if said["mistakes"] is not None:
-        lines.append(_row("mistakes", f"{said['mistakes']:,}, or {said['error_rate']:.2%}"))
-    if said["mixture"]:
-        members, price = said["mixture"]["words"].split("\n")
+    baselines = f"best constant {constant:.6g}, saying the last label again {again:.6g}"
+    lines.append(_row("risk", f"{summary['risk']:.6g}, the mean loss before each update ({baselines})"))
+    if summary["mistakes"] is not None:
+        lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}"))
+    if summary["mixture"]:
+        members, price = summary["mixture"]["words"].split("\n")
         lines += [_row("members", members), _row("", price)]
-    if said["no_certificate"]:
-        lines += ["", f"{said['no_certificate']}."]
-    if said["certificate"]:
-        lines += ["", _wrap(said["certificate"]["sentence"], width)]
-        lines += [_briefly(certificate) for certificate in said["certificates"] or []]
-    if said["audit"]:
-        low, high = said["audit"]["regret"]
+    if summary["no_certificate"]:
+        lines += ["", f"{summary['no_certificate']}."]
+    if summary["certificate"]:
+        lines += ["", _wrap(summary["certificate"]["sentence"], width)]
+        lines += [_briefly(certificate) for certificate in summary["certificates"] or []]
+    if summary["audit"]:
+        low, high = summary["audit"]["regret"]
         shown = " and ".join("unbounded" if end is None else f"{end:+,.6g}" for end in (low, high))
         lines += ["", f"regret       between {shown}"]
-    if said["bound"]:
-        lines.append(_wrap(f"{said['bound']['theorem']}: {said['bound']['words']}", width))
-    if said["audit"]:
-        lines += [f"{'PASS' if check['holds'] else 'FAIL'}  {check['name']}" for check in said["audit"]["checks"]]
-    seconds = said["seconds"]
-    rate = said["examples"] / seconds["total"] if seconds["total"] else 0.0
+    if summary["bound"]:
+        lines.append(_wrap(f"{summary['bound']['theorem']}: {summary['bound']['words']}", width))
+    if summary["audit"]:
+        lines += [f"{'PASS' if check['holds'] else 'FAIL'}  {check['name']}" for check in summary["audit"]["checks"]]
+    seconds = summary["seconds"]
+    rate = summary["examples"] / seconds["total"] if seconds["total"] else 0.0
     lines += [
         "",
         f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
@@ -240,7 +240,7 @@ def _briefly(certificate: dict[str, Any]) -> str:
     return _row(f"norm ≤ {certificate['radius']:g}", f"lost at least {least:,.1f}: regret at most {most:+,.1f}")
 
 
-def _told(labels: dict[str, Any]) -> str:
+def _list_classes(labels: dict[str, Any]) -> str:
     if "-1" in labels:
         return f"−1 is {labels['-1']!r}, +1 is {labels['+1']!r}"
     few = list(map(repr, labels.values()))[:8]

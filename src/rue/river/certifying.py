@@ -31,13 +31,16 @@ def scores(steps: Iterable[Mapping[str, Any]], positive: Any = True) -> Any:
 
     That must be with yield_predictions=True, step=1, and for a classifier with a metric of probabilities such as
     `metrics.LogLoss()`; then they are the log-odds of the class `positive`. NaN where the model had nothing to say.
+
+    >>> scores([{"Prediction": {True: 0.75, False: 0.25}}, {"Prediction": {}}]).round(3)
+    array([1.099,   nan])
     """
-    found = []
+    predictions = []
     for step in steps:
         if "Prediction" not in step:
             raise SettingsError("scores: there are no predictions: iterate with yield_predictions=True.")
-        found.append(_score(step["Prediction"], positive))
-    return np.array(found)
+        predictions.append(_score(step["Prediction"], positive))
+    return np.array(predictions)
 
 
 def _score(prediction: Any, positive: Any) -> float:
@@ -81,17 +84,17 @@ def certify(
     is at most +72.4 (D3, by witnesses).
     """
     classes = isinstance(_last(model), base.Classifier)
-    made = make("loss", ("logistic" if classes else "square") if loss is None else loss)
-    require_loss(made, "certify")
-    if made.task != ("classify" if classes else "regress"):
-        raise SettingsError(f"certify: {made!r} does not fit a {'classifier' if classes else 'regressor'}.")
+    loss = make("loss", ("logistic" if classes else "square") if loss is None else loss)
+    require_loss(loss, "certify")
+    if loss.task != ("classify" if classes else "regress"):
+        raise SettingsError(f"certify: {loss!r} does not fit a {'classifier' if classes else 'regressor'}.")
     if (radius is None) == (domain is None):
         raise SettingsError("certify: give radius=…, or a domain=…, to say against which models.")
     K = Ball(radius) if radius is not None else require_domain(make("domain", domain))
-    evidence = open_evidence(made, units=units, witnesses=witnesses, curvature=curvature)
+    evidence = open_evidence(loss, units=units, witnesses=witnesses, curvature=curvature)
     unseen = {name for name in (moment, delay) if isinstance(name, str)}
     book = _Book(evidence, bool(intercept), classes, unseen)
-    predict = model.predict_proba_one if made.log_odds else model.predict_one
+    predict = model.predict_proba_one if loss.log_odds else model.predict_one
     takes = inspect.signature(model.learn_one).parameters.values()
     weighs = any(known.name == "w" or known.kind is known.VAR_KEYWORD for known in takes)
     waiting: dict[int, Any] = {}

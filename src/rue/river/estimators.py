@@ -11,7 +11,7 @@ import numpy as np
 
 from river import base
 from rue.errors import DataError, SettingsError
-from rue.learners import ClassLearner, Learner, Mixture, SoftmaxMixture
+from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.models.file import Model, history_entry
 from rue.reports.explaining import explain
 from rue.runs.accounts import NoAccounts
@@ -40,9 +40,9 @@ def _frame(learner: Learner, X: Any, new: bool) -> Any:
     rows, ends = len(values), np.arange(len(values) + 1) * len(known)
     indices = indices[order]
     shape = rows, names.width(indices)
-    found = csr_matrix((values.reshape(-1), np.tile(indices.astype(np.int64), rows), ends), shape=shape)
-    found.sum_duplicates()
-    return found
+    matrix = csr_matrix((values.reshape(-1), np.tile(indices.astype(np.int64), rows), ends), shape=shape)
+    matrix.sum_duplicates()
+    return matrix
 
 
 class _Named:
@@ -105,10 +105,15 @@ def _chances(p: float) -> tuple[float, float]:
 
 
 class RueRegressor(_Named, base.MiniBatchRegressor):
-    """Numbers by the default learner, `rue.Mixture`, which has no learning rate to choose.
+    """A regressor with no learning rate to choose: `rue.Mixture` (docs/theory.md, B12).
 
     Features need no scaling. `budget` is the number of bytes a feature may take. For Poisson loss the prediction is the
     mean e^p.
+
+    >>> model = RueRegressor()
+    >>> model.learn_one({"size": 2.0}, 10.0)
+    >>> print(model.predict_one({"size": 2.0}) > 0.0)
+    True
     """
 
     def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
@@ -140,11 +145,17 @@ class RueRegressor(_Named, base.MiniBatchRegressor):
 
 
 class RueClassifier(_Named, base.MiniBatchClassifier):
-    """Classes by the default learner, which has no learning rate to choose.
+    """A classifier with no learning rate to choose (docs/theory.md, B12).
 
     Labels True and False are learnt by `rue.Mixture`, others by `rue.SoftmaxMixture`, whose classes may come at any
     time; `classes=(0, 1)` says beforehand that there are these two, the second the one that scores above 0 mean.
     Features need no scaling. `budget` is the number of bytes a feature may take (for each class, if there are more).
+
+    >>> model = RueClassifier()
+    >>> model.learn_one({"rain": 1.0}, "umbrella")
+    >>> model.learn_one({"rain": 0.0}, "hat")
+    >>> sorted(model.predict_proba_one({"rain": 1.0}))
+    ['hat', 'umbrella']
     """
 
     def __init__(
@@ -171,7 +182,7 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
 
     @property
     def _two(self) -> bool:
-        return not isinstance(self._learner, ClassLearner)
+        return self._learner is None or self._learner.loss.task != "multiclass"
 
     def _learnt_as(self) -> Labels:
         return Labels("classify", *self._pair) if self._two else Labels("multiclass", classes=tuple(self._numbers))

@@ -37,7 +37,16 @@ def score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Run:
-    """What one pass leaves behind: each example scored before it was learnt."""
+    """One pass over a stream and what is known of it afterwards; `rue.learn` returns it.
+
+    Each example was predicted before it was learnt, so `risk`, the mean loss Σ weight·ℓ(p_t, y_t) / Σ weight, is a fair
+    score (docs/theory.md, Q1). `certificate` bounds how much better a linear model could have done (D1 to D4).
+
+    >>> import rue
+    >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
+    >>> run.examples, run.mistakes, run.predictions
+    (2, 2, array([0., 2.]))
+    """
 
     learner: Learner
     """The learner, learnt."""
@@ -188,7 +197,7 @@ def learn(
     curvature: bool = False,
     **how: Unpack[Reading],
 ) -> Run:
-    """Learn a stream in one pass, each example scored before it is learnt.
+    """Learn a stream in one pass: predict each example, add up its loss, then learn it (docs/theory.md, Q1).
 
     X is an array, a scipy sparse matrix, a table (pandas, polars, Arrow), a path or several, or a stream of blocks. Of
     a table or a file, `y` (or `target`) and `weights` name columns; `drop`, `category`, `separator`, `bits` and

@@ -20,7 +20,8 @@ __all__ = ["learner_before", "trace"]
 def trace(source: Learner | Run, X: Any, y: Any = None, weights: Any = None) -> Trace:
     """Replay a run, or a copy of a learner from where it stands, on a stored stream, and write down every round.
 
-    The replay of a run must make the same predictions as the run did, or the stream is another one.
+    A `Trace` is what the theorems look at (docs/theory.md, B1 to B10): predictions, losses, gradients and steps. A run
+    must make the same predictions again, to the last bit; otherwise the stream is not the one it was made on.
 
     >>> import rue
     >>> X, y = rue.census()

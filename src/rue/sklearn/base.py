@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rue import ledger as accounts
 from rue.errors import DataError, SettingsError
-from rue.learners import ClassLearner, Learner
+from rue.learners import Learner
 from rue.learners.points import owned
 from rue.losses.wrappers import unregularised
 from rue.models.file import Model, history_entry
@@ -118,10 +118,10 @@ class Online(BaseEstimator):
     @property
     def model_(self) -> Model:
         """The learner with its evidence, labels and feature names, as `rue.save` takes it."""
-        told = [history_entry(int(self.evidence_.ledger.sums[accounts.EXAMPLES]))]
+        history = [history_entry(int(self.evidence_.ledger.sums[accounts.EXAMPLES]))]
         names = dict(enumerate(map(str, getattr(self, "feature_names_in_", ()))))
         counts = {"refused": self.refused_, "skipped": 0}
-        return Model(self.learner_, self.evidence_, self._labels(), told, names=names, counts=counts)
+        return Model(self.learner_, self.evidence_, self._labels(), history, names=names, counts=counts)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -141,21 +141,21 @@ class Online(BaseEstimator):
 class Regressor(RegressorMixin, Online):
     """A learner of numbers."""
 
-    def _made(self) -> Learner:
+    def _new_learner(self) -> Learner:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from the beginning, in the order of the rows."""
-        return self._taught(X, y, sample_weight, True)._settled()
+        return self._fit_rows(X, y, sample_weight, True)._settled()
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning."""
-        return self._taught(X, y, sample_weight, not hasattr(self, "learner_"))
+        return self._fit_rows(X, y, sample_weight, not hasattr(self, "learner_"))
 
-    def _taught(self, X: Any, y: Any, sample_weight: Any, anew: bool) -> Self:
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, anew: bool) -> Self:
         X, y, weights = self._checked(X, y, sample_weight, anew, True)
         if anew:
-            learner = self._made()
+            learner = self._new_learner()
             if learner.loss.task != "regress":
                 raise SettingsError(f"{type(self).__name__}: {learner.loss!r} is for classes, not for numbers.")
             self._begin(learner)
@@ -191,21 +191,21 @@ class Classifier(ClassifierMixin, Online):
 
     classes_: Any
 
-    def _made(self, classes: int) -> Learner:
+    def _new_learner(self, classes: int) -> Learner:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from the beginning, in the order of the rows."""
-        return self._taught(X, y, None, sample_weight, True)._settled()
+        return self._fit_rows(X, y, None, sample_weight, True)._settled()
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning; the first call needs to know all the classes there will be."""
         anew = not hasattr(self, "learner_")
         if anew and classes is None:
             raise SettingsError("partial_fit: the first call needs all the classes there will be: give classes=….")
-        return self._taught(X, y, classes, sample_weight, anew)
+        return self._fit_rows(X, y, classes, sample_weight, anew)
 
-    def _taught(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool) -> Self:
+    def _fit_rows(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool) -> Self:
         X, y, weights = self._checked(X, y, sample_weight, anew, False)
         check_classification_targets(y)
         if classes is not None:
@@ -216,7 +216,7 @@ class Classifier(ClassifierMixin, Online):
             known = np.unique(y) if classes is None else classes
             if len(known) < 2:
                 raise DataError(f"there is only one class, {known[0]!r}: to classify needs two, so 1 class is too few.")
-            learner = self._made(len(known))
+            learner = self._new_learner(len(known))
             if learner.loss.task == "regress":
                 raise SettingsError(f"{type(self).__name__}: {learner.loss!r} is for numbers, not for classes.")
             self.classes_ = known
@@ -234,7 +234,7 @@ class Classifier(ClassifierMixin, Online):
 
     @property
     def _two(self) -> bool:
-        return not isinstance(self.learner_, ClassLearner)
+        return bool(self.learner_.loss.task != "multiclass")
 
     def _labels(self) -> Labels:
         names = self.classes_.tolist()

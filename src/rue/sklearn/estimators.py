@@ -21,15 +21,15 @@ __all__ = [
 class _BinaryClassifier(Classifier):
     """A learner of two classes; `sklearn.multiclass.OneVsRestClassifier` makes more of it."""
 
-    def _made(self, classes: int) -> Learner:
+    def _new_learner(self, classes: int) -> Learner:
         if classes > 2:
             raise SettingsError(
                 "Only binary classification is supported. The type of the target is multiclass: RueClassifier learns "
                 "more classes, or put this one into OneVsRestClassifier."
             )
-        return self._made_for_two()
+        return self._new_binary_learner()
 
-    def _made_for_two(self) -> Learner:
+    def _new_binary_learner(self) -> Learner:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
@@ -39,16 +39,20 @@ class _BinaryClassifier(Classifier):
 
 
 class RueClassifier(Classifier):
-    """Classes by the default learner, which has no learning rate to choose: `rue.Mixture`, for more than two classes
-    `rue.SoftmaxMixture`.
+    """A classifier with no learning rate to choose: `rue.Mixture`, `rue.SoftmaxMixture` for many classes (B12).
 
     `budget` is the number of bytes a feature may take (for each class, if there are more than two).
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array(["yes", "no", "yes", "no"])
+    >>> RueClassifier().fit(X, y).predict(X[:2])
+    array(['yes', 'no'], dtype='<U3')
     """
 
     def __init__(self, loss: Any = "logistic", budget: int | None = None, intercept: bool = True) -> None:
         self.loss, self.budget, self.intercept = loss, budget, intercept
 
-    def _made(self, classes: int) -> Learner:
+    def _new_learner(self, classes: int) -> Learner:
         if classes == 2:
             return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
         if not gives_chances(self):
@@ -57,17 +61,31 @@ class RueClassifier(Classifier):
 
 
 class RueRegressor(Regressor):
-    """Numbers by the default learner, `rue.Mixture`, which has no learning rate to choose."""
+    """A regressor with no learning rate to choose: `rue.Mixture` (docs/theory.md, B12).
+
+    `budget` is the number of bytes a feature may take.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1.0, -1.0, 2.0, -2.0])
+    >>> RueRegressor().fit(X, y).predict(X[:2]) > 0.0
+    array([ True, False])
+    """
 
     def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
         self.loss, self.budget, self.intercept = loss, budget, intercept
 
-    def _made(self) -> Learner:
+    def _new_learner(self) -> Learner:
         return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
 
 
 class OGDClassifier(_BinaryClassifier):
-    """Two classes by projected online gradient descent, `rue.OGD` (A2, A3)."""
+    """A classifier of two classes: projected online gradient descent, `rue.OGD` (docs/theory.md, A2, A3).
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1, 0, 1, 0])
+    >>> OGDClassifier().fit(X, y).predict(X[:2])
+    array([1, 0])
+    """
 
     def __init__(
         self,
@@ -79,12 +97,18 @@ class OGDClassifier(_BinaryClassifier):
     ) -> None:
         self.loss, self.domain, self.step, self.average, self.intercept = loss, domain, step, average, intercept
 
-    def _made_for_two(self) -> Learner:
+    def _new_binary_learner(self) -> Learner:
         return OGD(self.loss, self.domain, self.step, average=self.average, intercept=self.intercept)
 
 
 class OGDRegressor(Regressor):
-    """Numbers by projected online gradient descent, `rue.OGD` (A2, A3)."""
+    """A regressor: projected online gradient descent, `rue.OGD` (docs/theory.md, A2, A3).
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1.0, -1.0, 2.0, -2.0])
+    >>> OGDRegressor(step="sqrt:0.1").fit(X, y).predict(X[:2]) > 0.0
+    array([ True, False])
+    """
 
     def __init__(
         self,
@@ -96,26 +120,38 @@ class OGDRegressor(Regressor):
     ) -> None:
         self.loss, self.domain, self.step, self.average, self.intercept = loss, domain, step, average, intercept
 
-    def _made(self) -> Learner:
+    def _new_learner(self) -> Learner:
         return OGD(self.loss, self.domain, self.step, average=self.average, intercept=self.intercept)
 
 
 class PerceptronClassifier(_BinaryClassifier):
-    """Two classes by Rosenblatt's Perceptron, `rue.Perceptron` (A1)."""
+    """A classifier of two classes: Rosenblatt's Perceptron, `rue.Perceptron` (docs/theory.md, A1).
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1, 0, 1, 0])
+    >>> PerceptronClassifier().fit(X, y).predict(X[:2])
+    array([1, 0])
+    """
 
     loss = "perceptron"
 
     def __init__(self, average: Any = "none", intercept: bool = True) -> None:
         self.average, self.intercept = average, intercept
 
-    def _made_for_two(self) -> Learner:
+    def _new_binary_learner(self) -> Learner:
         return Perceptron(average=self.average, intercept=self.intercept)
 
 
 class SVMClassifier(_BinaryClassifier):
-    """Two classes by the support vector machine, `rue.SVM` (A5, and A6 with weighting="t"), predicting by its average.
+    """A classifier of two classes: the support vector machine, `rue.SVM`, predicting by the average of its points.
 
-    `alpha` is λ, called as in `SGDClassifier`.
+    It minimises the hinge loss plus (λ/2)‖w‖² (docs/theory.md, A5, and A6 with weighting="t"). `alpha` is λ, called as
+    in `SGDClassifier`.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1, 0, 1, 0])
+    >>> SVMClassifier().fit(X, y).predict(X[:2])
+    array([1, 0])
     """
 
     loss = "hinge"
@@ -125,5 +161,5 @@ class SVMClassifier(_BinaryClassifier):
     ) -> None:
         self.alpha, self.weighting, self.project, self.intercept = alpha, weighting, project, intercept
 
-    def _made_for_two(self) -> Learner:
+    def _new_binary_learner(self) -> Learner:
         return SVM(self.alpha, self.weighting, project=self.project, intercept=self.intercept)

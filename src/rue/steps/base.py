@@ -1,4 +1,4 @@
-"""What a step is: η_t for t = 1, 2, …, from the round and what has been seen so far."""
+"""What a step size is: η_t for t = 1, 2, …, from the round and what has been seen (docs/theory.md, section 3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,21 @@ class Seen(NamedTuple):
 
 
 class Step(Declared):
-    """What a step offers; your own needs `eta`, positive and non-increasing in t."""
+    """What a step size offers; your own needs `eta`, positive and non-increasing in t.
+
+    A step that depends on the loss, the domain or the width overrides `resolve`, which learners call when these are
+    known.
+
+    >>> import rue
+    >>> @rue.parameter
+    ... class Harmonic(rue.Step):
+    ...     def eta(self, t, seen):
+    ...         return 1.0 / (1.0 + t)
+    >>> print(rue.OGD("hinge", "ball:1", Harmonic()).explain())
+    step Harmonic() as given
+
+    docs/theory.md, A3.
+    """
 
     FACTS = frozenset(["rule"])
 
@@ -33,6 +47,7 @@ class Step(Declared):
     """Which of the rules that theorems speak of it is; a subclass that replaces a method is none of them."""
 
     def eta(self, t: float, seen: Any) -> Any:
+        """η_t, in compiled code; `seen` is a `Seen`."""
         raise NotImplementedError
 
     def measure(self, weight: float, square: float) -> float:

@@ -19,7 +19,11 @@ __all__ = ["Adaptive", "Fixed", "Sequence", "Sqrt", "Strong"]
 @register("step", "fixed")
 @parameter
 class Fixed(Step):
-    """η, the same in every round (B5)."""
+    """η, the same in every round (B5): the best in theory where the number of rounds is known; see `Horizon`.
+
+    >>> Fixed(0.1).eta(1000, None)
+    0.1
+    """
 
     value: float
     rule = "fixed"
@@ -34,7 +38,11 @@ class Fixed(Step):
 @register("step", "sqrt")
 @parameter
 class Sqrt(Step):
-    """η/√t (A2, B3)."""
+    """η/√t: the step for convex losses and any number of rounds (A2, B3).
+
+    >>> Sqrt(0.5).eta(4, None)
+    0.25
+    """
 
     value: float
     rule = "sqrt"
@@ -49,7 +57,14 @@ class Sqrt(Step):
 @register("step", "strong")
 @parameter
 class Strong(Step):
-    """1/(σt), and 1/Σσ_i when rounds have weights, σ_i = σ·weight (A4, B8)."""
+    """1/(σt), and 1/Σσ_i when rounds have weights, σ_i = σ·weight: the step for σ-strongly convex rounds (A4, B8).
+
+    On losses that are only convex it promises nothing (B7).
+
+    >>> from rue.steps import Seen
+    >>> Strong(0.1).eta(20, Seen(mass=20.0, largest=1.0, gradients=1.0))
+    0.5
+    """
 
     sigma: float
     rule = "strong"
@@ -68,6 +83,8 @@ class Sequence(Step):
 
     >>> float(Sequence([1.0, 0.5, 0.25]).eta(2, None))
     0.5
+
+    docs/theory.md, A3.
     """
 
     values: Vector
@@ -83,7 +100,12 @@ class Sequence(Step):
 @register("step", "adaptive")
 @parameter
 class Adaptive(Step):
-    """factor·(D/√2)/√(Σ‖g_i‖²): needs the diameter D, never a bound on the gradients (A8, B9)."""
+    """factor·(D/√2)/√(Σ‖g_i‖²): needs the diameter D, never a bound on the gradients (A8, B9).
+
+    >>> from rue.steps import Seen
+    >>> round(Adaptive(diameter=2.0).eta(3, Seen(mass=3.0, largest=1.0, gradients=8.0)), 6)
+    0.5
+    """
 
     factor: float = 1.0
     diameter: float = 0.0
@@ -114,6 +136,7 @@ class Adaptive(Step):
 
 
 def _require_positive(step: Any) -> None:
+    """Refuse a number that is no step size; for steps with one field."""
     (field,) = dataclasses.fields(step)
     if not 0.0 < getattr(step, field.name) < math.inf:
         raise SettingsError(

@@ -19,7 +19,11 @@ __all__ = ["Derived", "Horizon", "Theory"]
 @register("part", "derived")
 @parameter
 class Derived(Step):
-    """scale/(G√t), or scale/(G√T) when T > 0, where G = gradient·max(weight·‖x‖^power) over the rounds so far."""
+    """scale/(G√t), or scale/(G√T) when T > 0, where G = gradient·max(weight·‖x‖^power) over the rounds so far (A9).
+
+    What `Theory` and `Horizon` become where the largest ‖x‖ is not given: it is then the largest so far, this round's
+    included, and the bounds hold with the last G.
+    """
 
     scale: float
     gradient: float
@@ -39,7 +43,13 @@ class Derived(Step):
 @register("step", "horizon")
 @parameter
 class Horizon(Step):
-    """The fixed step for a known number of rounds T: U/(G√T) on a ball, D/(G√T) on another bounded set (A9, B5)."""
+    """The fixed step for a known number of rounds T: U/(G√T) on a ball, D/(G√T) on another bounded set (A9, B5).
+
+    >>> from rue.learners import OGD
+    >>> print(OGD("hinge", "ball:10", Horizon(10_000)).explain())
+    step U/(G√T) with U = 10, T = 10000 and G = X, the largest ‖x‖ so far, because hinge has slopes of at most 1
+    (A9, B5)
+    """
 
     T: float
     G: float = 0.0
@@ -81,7 +91,16 @@ class Horizon(Step):
 @register("step", "theory")
 @parameter
 class Theory(Step):
-    """The step the theorems ask for, derived from the loss, the domain and X (A9)."""
+    """The step that the theorems ask for, derived from the loss, the domain and X (A9).
+
+    √2·U/(G√t) on a ball of radius U, D/(√2·G√t) on another set of diameter D, 1/(σt) for strongly convex rounds. Where
+    no bound G on the gradients follows from the loss, `Adaptive`, which needs none.
+
+    >>> from rue.learners import OGD
+    >>> print(OGD("square", "box:-1,1", Theory(), d=3).explain())
+    step D/√2 over √Σ‖g‖² with D = 4, which needs no bound on the gradients (A8, B9); square on this domain gives no
+    bound G
+    """
 
     G: float = 0.0
     """A bound on the gradients ‖g_t‖; 0 derives it."""
@@ -143,16 +162,19 @@ def _over_gradients(
 
 
 def _name(loss: Loss) -> str:
-    found = (name for name, made in registered("loss").items() if made is type(loss))
-    return next(found, type(loss).__name__)
+    """What a loss is called in specs; its class's name if it is not registered."""
+    names = (name for name, cls in registered("loss").items() if cls is type(loss))
+    return next(names, type(loss).__name__)
 
 
 def _require_bounds(step: Any) -> None:
+    """Refuse bounds G and X that are none."""
     if not (0.0 <= step.G < math.inf and 0.0 <= step.X < math.inf):
         raise SettingsError(f"{type(step).__name__}: the bounds G and X must be positive and finite.")
 
 
 def _refuse_unbounded(name: str, domain: Domain) -> None:
+    """Refuse a domain without a diameter, from which the step is computed."""
     if not domain.bounded:
         raise SettingsError(
             f"the step {name!r} needs a bounded domain and {domain!r} is not: give a domain such as rue.Ball(10), a "

@@ -10,7 +10,7 @@ from rue.cli.app import app
 from rue.cli.folding import say
 from rue.models.file import load_model
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.pictures.sheets import saveable
+from rue.pictures.figures import require_picture
 from rue.reports.inspection import describe
 
 __all__ = ["inspect"]
@@ -32,7 +32,7 @@ def inspect(
         require_writable(plot)
         require_apart({"--plot": plot})
         require_not_read({"--plot": plot}, [model])
-        saveable(plot)
+        require_picture(plot)
     found = load_model(model)
     if plot is not None:
         found.plot_members(plot)

@@ -24,7 +24,7 @@ from rue.learners.mixture.mixture import Pooled
 from rue.models.file import history_entry, load_model
 from rue.models.schema import POSITION, require
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.pictures.sheets import saveable
+from rue.pictures.figures import require_picture
 from rue.reports.report import page, report, write_report
 from rue.runs.baselines import Baselines
 from rue.runs.driver import Driver
@@ -91,7 +91,7 @@ def learn(
     require_writable(*outputs.values())
     require_apart(outputs)
     if plot is not None:
-        saveable(plot)
+        require_picture(plot)
     if radius is not None:
         Ball(radius)
     often = Every.read(every)

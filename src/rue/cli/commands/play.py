@@ -12,7 +12,7 @@ from rue.cli.folding import say
 from rue.errors import SettingsError
 from rue.games import play as played
 from rue.outputs import require_apart, require_writable
-from rue.pictures.sheets import saveable
+from rue.pictures.figures import require_picture
 from rue.registry import make, names
 
 __all__ = ["play"]
@@ -42,7 +42,7 @@ def play(
     if plot is not None:
         require_writable(plot)
         require_apart({"--plot": plot})
-        saveable(plot)
+        require_picture(plot)
     given = {"loss": loss, "domain": domain, "step": step}
     settings = {name: value for name, value in given.items() if value is not None}
     if not isinstance(opponent, str) or opponent.split(":")[0] not in names("opponent"):

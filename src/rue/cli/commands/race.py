@@ -18,7 +18,7 @@ from rue.cli.standard import writing_stdout
 from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
 from rue.outputs import require_apart, require_not_read, require_writable
-from rue.pictures.sheets import saveable
+from rue.pictures.figures import require_picture
 from rue.race.race import Racing
 from rue.reports.report import write_report
 from rue.streams.chunk import Chunk
@@ -77,7 +77,7 @@ def race(
     require_writable(*outputs.values())
     require_apart(outputs)
     if plot is not None:
-        saveable(plot)
+        require_picture(plot)
     named = None if learners is None else [one.strip() for one in _split(learners) if one.strip()]
     racing = Racing(named, loss=loss, task=task, radius=radius, bad=bad, intercept=not no_intercept, budget=budget)
     stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)

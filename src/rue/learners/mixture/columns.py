@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rue.compiled import lanes
 from rue.compiled.arithmetic import choose, higher, root
+from rue.learners.mixture.layout import FIRST, LARGEST, SQUARES, VISITS
 from rue.norms import SMALL, UP
 
-__all__ = ["NEAR", "by_first_of", "by_largest_of", "by_root_of", "less_curved", "less_steep", "visited"]
+__all__ = ["NEAR", "by_first_of", "by_largest_of", "by_root_of", "divisors", "less_curved", "less_steep", "visited"]
 
 NEAR = 0.001
 """A first value smaller than this part of the largest one no longer counts."""
@@ -59,3 +62,14 @@ def less_curved(v: Any, total: Any, curvature: Any) -> Any:
     """The total and curvature·v², and v/(1 + it)."""
     total = total + curvature * v * v
     return total, v / (1.0 + total)
+
+
+def divisors(stats: Any) -> tuple[Any, Any, Any]:
+    """Of each row of statistics what its feature is divided by: root mean square, first value, largest magnitude.
+
+    1 for a feature that has not occurred. The functions above have the feature of the present round counted in.
+    """
+    seen = stats[:, VISITS] > 0.0
+    largest, squares, visits, first = (np.where(seen, stats[:, k], 1.0) for k in (LARGEST, SQUARES, VISITS, FIRST))
+    by_root = np.sqrt(squares / visits) / np.where(largest < SMALL, UP, 1.0)
+    return by_root, np.maximum(first, largest * NEAR), largest

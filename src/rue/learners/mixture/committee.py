@@ -146,6 +146,17 @@ class Seats(NamedTuple):
         """The inverse of `laid_out`."""
         return self._replace(tree=self.tree.changed(gathered))
 
+    def merged(self, algorithm: Any, parts: Sequence[Seats]) -> Seats:
+        """Every member merged as it would be alone; losses are added, and the shares follow from them."""
+        found = [
+            point.merged(member, [part.points()[k] for part in parts])
+            for k, (point, member) in enumerate(zip(self.points(), algorithm.members, strict=True))
+        ]
+        points = iter(found)
+        merged = self._replace(tree=self.tree.changed(lambda _: next(points)), **self.layout.merged(self, parts))
+        merged.experts().resettle(merged.work)
+        return merged
+
     def require_sane(self, algorithm: Any) -> None:
         """Refuse a state from a file that rounds could not go on from."""
         self.experts().require_sane()

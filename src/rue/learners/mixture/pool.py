@@ -22,6 +22,7 @@ f, to the prediction argmin_q r⟨f, x⟩ℓ(q, y) + ½(q − p)². So no rate i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,12 +30,13 @@ import numpy as np
 from rue.compiled import noinline, values
 from rue.compiled.intrinsics import EIGHT, as_columns, as_rows, fetch, gather_rows, move_rows
 from rue.errors import DataError
-from rue.layout import Layout
+from rue.layout import MERGES, Layout
 from rue.learners.mixture.columns import (
     NEAR,
     by_first_of,
     by_largest_of,
     by_root_of,
+    divisors,
     less_curved,
     less_steep,
     visited,
@@ -52,9 +54,12 @@ from rue.learners.mixture.layout import (
     KINDS,
     KNOWN,
     LARGEST,
+    LOSSES,
     LOW,
     LOWEST,
     MATRICES,
+    MEAN,
+    MIXED,
     NARROW,
     POOL,
     PREDICTION,
@@ -73,7 +78,8 @@ from rue.learners.mixture.layout import (
     VALUE,
     VISITS,
 )
-from rue.learners.mixture.matrices import Matrices
+from rue.learners.mixture.matrices import BY_ROUND, Matrices
+from rue.learners.mixture.merging import Lines, in_common_units, inverse_of_sums, pooled_moments, ratios
 from rue.learners.mixture.mixing import Experts, inner
 from rue.learners.points import T
 from rue.memory import aligned_zeros
@@ -378,9 +384,8 @@ class PoolPoint(NamedTuple):
         r, seen, point = len(self.rates), np.flatnonzero(self.lines), np.zeros(self.lines.size)
         own_lines = self.lines[seen]
         stats, slots = self.stats[own_lines], self.slots[own_lines]
-        by_root = np.sqrt(stats[:, SQUARES] / stats[:, VISITS]) / np.where(stats[:, LARGEST] < SMALL, UP, 1.0)
-        by_first = np.maximum(stats[:, FIRST], stats[:, LARGEST] * NEAR)
-        for kind, scale in enumerate((by_root, by_first, stats[:, LARGEST], by_root)):
+        by_root, by_first, by_largest = divisors(stats)
+        for kind, scale in enumerate((by_root, by_first, by_largest, by_root)):
             if self.seats[kind] >= 0:
                 own = self.weights[own_lines, COLUMNS[kind] * r : (COLUMNS[kind] + 1) * r]
                 point[seen] += own @ self._share(kind) / scale
@@ -438,6 +443,103 @@ class PoolPoint(NamedTuple):
             table[1 : used.size + 1] = getattr(self, name)[used]
         return self._replace(lines=lines, given=given, **tables)
 
+    def merged(self, algorithm: Any, parts: Sequence[PoolPoint]) -> PoolPoint:
+        """The pool of several parts of a stream together; it and the parts are `laid_out`.
+
+        The members' losses are added, and their shares follow from them; weights are averaged, in units in which all
+        parts have the same scales and the same centre and unit of the labels. Kind 4's matrix is 1 + Σhxxᵀ of all
+        examples; kind 5's, which forgets, is the mean of the parts'. A kind that has retired in a part has retired.
+        """
+        states = (self, *parts)
+        tables = in_common_units([state.stats for state in states])
+        pairs = zip(states, tables, strict=True)
+        ready = [{**s._asdict(), "stats": stats, "members": s._members_by_kind()} for s, stats in pairs]
+        merged = self._replace(**self.layout.merged(ready[0], ready[1:]))
+        _merge_labels(merged.memory, [state.memory for state in states])
+        lines = Lines([state.slots for state in states], NARROW)
+        narrow = not lines.too_many and all(state.memory[USED] >= 0.0 for state in states)
+        merged._average_weights(parts)
+        merged.matrices[...] = 0.0
+        if narrow:
+            for which in range(MATRICES):
+                merged._merge_matrix(which, lines, states)
+        merged.slots[...] = lines.slots(len(merged.slots)) if narrow else 0
+        merged.memory[USED] = float(lines.size) if narrow else -1.0
+        merged._seat([all(part.seats[kind] >= 0 for part in parts) for kind in range(KINDS)], states)
+        return merged
+
+    def _members_by_kind(self) -> Any:
+        """`members` in the order of the kinds' numbers; when kinds retire, they change places."""
+        members = self.members.reshape(len(self.members), KINDS, -1)
+        return members[:, self.places()].reshape(self.members.shape)
+
+    def _offset(self, part: PoolPoint) -> tuple[float, float]:
+        """What a part's weights are multiplied by to be in these units of the labels, and what its intercept lacks."""
+        m, own = self.memory, part.memory
+        if m[UNIT] == 0.0:
+            return 0.0, 0.0
+        return own[UNIT] / m[UNIT], (own[CENTRE] - m[CENTRE]) / m[UNIT]
+
+    def _average_weights(self, parts: Sequence[PoolPoint]) -> None:
+        """The mean of the parts' weights of kinds 0 to 3."""
+        r, total, after = len(self.rates), np.zeros(self.weights.shape), divisors(self.stats)
+        for part in parts:
+            before, (gain, lacking) = divisors(part.stats), self._offset(part)
+            for kind in range(DIAGONAL):
+                block = slice(COLUMNS[kind] * r, (COLUMNS[kind] + 1) * r)
+                by = ratios(after[kind % 3], before[kind % 3])  # kind 3 divides as kind 0 does
+                total[:, block] += part.weights[:, block] * (gain * by)[:, None]
+            total[0] += lacking  # of the intercept, whose feature is 1
+        limit = float(np.finfo(self.weights.dtype).max)
+        self.weights[...] = np.clip(total / len(parts), -limit, limit)
+
+    def _merge_matrix(self, which: int, lines: Lines, states: Sequence[PoolPoint]) -> None:
+        """The mean of the weights of kind 4 or 5, and its inverse."""
+        r, n, parts = len(self.rates), lines.size, states[1:]
+        scales = [divisors(state.stats)[0] for state in (self, *states)]
+        if self.exact:  # these kinds divide by the first value, whatever follows
+            scales = [np.where(state.stats[:, FIRST] > 0.0, state.stats[:, FIRST], 1.0) for state in (self, *states)]
+        after, *before = (scale[lines.coordinates] for scale in scales)
+        for k, part in enumerate(parts, 1):
+            gain, lacking = self._offset(part)
+            own = lines.rows(k, part.matrices[which, :, :r]) * (gain * ratios(after, before[k]))[:, None]
+            own[lines.coordinates == 0] += lacking
+            self.matrices[which, :n, :r] += own / len(parts)
+        found = [lines.information(k, state.matrices[which, :, r:]) for k, state in enumerate(states)]
+        with np.errstate(all="ignore"):
+            if self.exact:
+                units = [np.divide(own, after) for own in before]
+                found = [np.eye(n) + (A - np.eye(n)) * u * u[:, None] for A, u in zip(found, units, strict=True)]
+            forgets = BY_ROUND[which] < 1.0
+            sums = MERGES["averaged" if forgets else "added"](found[0], found[1:])
+        # Without forgetting no eigenvalue falls below the 1 it began with; with it, `turn` lets none fall below 0.1.
+        self.matrices[which, :n, r:][:, :n] = inverse_of_sums(sums, 0.1 if forgets else 1.0)
+
+    def _seat(self, running: list[bool], states: Sequence[PoolPoint]) -> None:
+        """Give places to the kinds, those that run first, and shares to the members, which are in order of their kinds.
+
+        If parts have retired kinds so that none runs in all, the one of kinds 0 to 3 that runs in most of them goes on,
+        and its members are charged what the mixture lost in those parts in which they did not run.
+        """
+        m, members = self.memory, self.members.reshape(len(self.members), KINDS, -1)
+        if m[USED] < 0.0:
+            running[DIAGONAL:] = [False] * MATRICES
+        elif not any(running[DIAGONAL:]):
+            m[USED] = -1.0
+        base, parts = states[0], states[1:]
+        if not any(running):
+            kind = max(range(DIAGONAL), key=lambda kind: sum(part.seats[kind] >= 0 for part in parts))
+            running[kind] = True
+            absent = [part for part in parts if part.seats[kind] < 0]
+            members[LOSSES, kind] += sum(part.memory[MIXED] - base.memory[MIXED] for part in absent)
+        order = sorted(range(KINDS), key=lambda kind: not running[kind])
+        many = sum(running)
+        self.members[...] = members[:, order].reshape(self.members.shape)
+        for place, kind in enumerate(order):
+            self.seats[kind] = place if place < many else -1 - place
+        self.kinds[:many], self.kinds[many:] = 1.0 / many, -1.0
+        self.experts().resettle(self.work)
+
     def require_sane(self, algorithm: Any) -> None:
         """Refuse a state from a file that rounds could not go on from: what compiled code takes for granted."""
         m, used = self.memory, float(self.memory[USED])
@@ -457,3 +559,29 @@ class PoolPoint(NamedTuple):
         """Files of format 1 had the weights of kinds 0 to 3 in the order of their numbers."""
         kinds = self.weights.reshape(len(self.weights), DIAGONAL, -1)
         kinds[:, list(COLUMNS)] = kinds.copy()
+
+
+def _merge_labels(m: Any, memories: Sequence[Any]) -> None:
+    """The numbers about the labels, of which only sums have been merged; the base's memory comes first.
+
+    Centre and unit are the base's, or of the first part that has them; range, mean and spread of the labels are those
+    of one pass.
+    """
+    begun = [own for own in memories if own[HELD] > 0.0]
+    if not begun:  # of two classes: the same in all
+        return
+    m[CENTRE] = begun[0][CENTRE]
+    units = [own[UNIT] for own in begun if own[UNIT] > 0.0]
+    apart = [abs(own[CENTRE] - m[CENTRE]) for own in begun if own[CENTRE] != m[CENTRE]]
+    m[UNIT] = units[0] if units else math.ldexp(1.0, math.frexp(apart[0])[1] - 1) if apart else 0.0
+    if m[UNIT] == 0.0:
+        return
+    scaled = [own[UNIT] / m[UNIT] for own in memories]
+    shifts = [(own[CENTRE] - m[CENTRE]) / m[UNIT] if own[HELD] > 0.0 else 0.0 for own in memories]
+    pairs = list(zip(memories, scaled, shifts, strict=True))
+    known = [pair for pair in pairs if pair[0][HELD] > 0.0]
+    m[LOW] = min(shift + by * own[LOW] for own, by, shift in known)
+    m[HIGH] = max(shift + by * own[HIGH] for own, by, shift in known)
+    means = [shift + by * own[MEAN] for own, by, shift in pairs]
+    spreads = [by * by * own[SPREAD_OF_LABELS] for own, by, _ in pairs]
+    m[MEAN], m[SPREAD_OF_LABELS] = pooled_moments([own[HELD] for own in memories], means, spreads)

@@ -19,6 +19,7 @@ Kinds 3 to 5 run while no more than `NARROW` features have occurred. Without an 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +28,11 @@ from rue.compiled import noinline, values
 from rue.compiled.arithmetic import exp
 from rue.compiled.intrinsics import LANES, collect_lanes, fetch, move_lanes
 from rue.errors import DataError
-from rue.layout import Layout
-from rue.learners.mixture.columns import NEAR
+from rue.layout import MERGES, Layout, padded
+from rue.learners.mixture.columns import NEAR, divisors
 from rue.learners.mixture.layout import ETA, FIRST, HEAVIEST, LARGEST, SHARES, SQUARES, VISITS
 from rue.learners.mixture.matrices import BY_ROUND
+from rue.learners.mixture.merging import Lines, in_common_units, inverse_of_sums, pooled_moments, ratios
 from rue.learners.mixture.mixing import ByChance, Experts
 from rue.learners.mixture.pool import BY_VISIT
 from rue.learners.points import T
@@ -408,6 +410,113 @@ class ClassPool(NamedTuple):
         many = classes * self.members.shape[1]
         grown = self.layout.grown(self, "class", classes)
         return self._replace(**grown, scores=np.zeros(many), chances=np.zeros(many))
+
+    def with_classes(self, room: int, numbers: Any = None) -> ClassPool:
+        """With room for so many classes, and class c + 1 called `numbers[c]`, if that is given."""
+        if numbers is None:
+            return self.admitting(room)
+        own, moved = np.asarray(numbers, dtype=np.int64) - 1, self.admitting(room)
+        for array in self.layout:
+            if array.saved and "class" in array.axes:
+                axis = array.axes.index("class")
+                before, after = (np.moveaxis(getattr(pool, array.name), axis, 0) for pool in (self, moved))
+                after[...] = 0.0
+                after[own] = before[: own.size]
+        moved = moved._replace(memory=self.memory.copy())
+        moved.memory[HIGHEST] = np.flatnonzero(moved.counts)[-1] + 1.0 if moved.counts.any() else 0.0
+        return moved
+
+    def merged(self, algorithm: Any, parts: Sequence[ClassPool]) -> ClassPool:
+        """The pool of several parts of a stream together; the arrays of all have one order of coordinates and classes.
+
+        As for `PoolPoint`, but the weights of a class are averaged over the parts that know it: the others have no
+        opinion of it, and a mean with their zeros would make a rare class likely.
+        """
+        states, lines = (self, *parts), Lines([state.slots for state in (self, *parts)], NARROW)
+        tables = in_common_units([state.stats for state in states])
+        ready = [
+            {**state._asdict(), "stats": stats, "line_sums": padded(lines.rows(k, state.line_sums), NARROW)}
+            for k, (state, stats) in enumerate(zip(states, tables, strict=True))
+        ]
+        merged = self._replace(**self.layout.merged(ready[0], ready[1:]))
+        merged._merge_numbers(lines, states)
+        knowing = np.array([part.counts > 0.0 for part in parts])
+        by_part = knowing / np.maximum(1, knowing.sum(axis=0))  # the share of each part in the mean of a class
+        merged._average_weights(parts, by_part)
+        merged._merge_centres(lines, states)
+        merged._merge_lines(lines, parts, by_part)
+        for which in range(2):
+            found = [lines.information(k, state.inverses[:, which]) for k, state in enumerate(states)]
+            forgets = BY_ROUND[which] < 1.0
+            sums = MERGES["averaged" if forgets else "added"](found[0], found[1:])
+            merged.inverses[:, which] = 0.0
+            merged.inverses[: lines.size, which, : lines.size] = inverse_of_sums(sums, 0.1 if forgets else 1.0)
+        merged.experts().resettle(merged.scratch)
+        return merged
+
+    def _merge_numbers(self, lines: Lines, states: Sequence[ClassPool]) -> None:
+        """The numbers that are no sums, and which kinds run."""
+        m, base = self.memory, states[0].memory
+        seen = np.flatnonzero(self.counts)
+        m[SEEN], m[HIGHEST] = seen.size, seen[-1] + 1.0 if seen.size else 0.0
+        since = [min(part.memory[SINCE], part.memory[T] - base[T]) for part in states[1:]]
+        m[SINCE] = sum(since) + (base[SINCE] if m[SEEN] == base[SEEN] else 0.0)
+        self.slots[...], m[USED] = lines.slots(self.size()), float(lines.size)
+        m[CLOSED] = float(lines.too_many or m[CLOSED] > 0.0)
+        running = WIDE if m[CLOSED] > 0.0 else KINDS
+        self.kinds[:running], self.kinds[running:] = 1.0 / running, -1.0
+
+    def _average_weights(self, parts: Sequence[ClassPool], by_part: Any) -> None:
+        """The mean of the parts' weights of kinds 0 to 2."""
+        r, total, after = len(self.rates), np.zeros(self.weights.shape), divisors(self.stats)
+        for part, share in zip(parts, by_part, strict=True):
+            before = divisors(part.stats)
+            for kind in range(WIDE):
+                block = slice(kind * r, (kind + 1) * r)
+                by = ratios(after[kind], before[kind])[:, None, None] * share[:, None]
+                total[:, :, block] += part.weights[:, :, block] * by
+        limit = float(np.finfo(self.weights.dtype).max)
+        self.weights[...] = np.clip(total, -limit, limit)
+
+    def _merge_centres(self, lines: Lines, states: Sequence[ClassPool]) -> None:
+        """Means and deviations of the features: those of one pass, because a feature that does not occur is 0."""
+        centres = [lines.rows(k, state.centres) for k, state in enumerate(states)]
+        means, spreads = ([own[:, column] for own in centres] for column in (MEAN, SPREAD))
+        mean, spread = pooled_moments([state.memory[T] for state in states], means, spreads)
+        self.centres[...] = 0.0
+        self.centres[: lines.size, MEAN], self.centres[: lines.size, SPREAD] = mean, spread
+
+    def _merge_lines(self, lines: Lines, parts: Sequence[ClassPool], by_part: Any) -> None:
+        """The mean of the parts' weights of kinds 3 to 5, as weights of features that are centred as all are now.
+
+        The score of a row is Σ_j a_j(x_j − mean_j) + a_0, where a_j is the weight divided by the deviation: a_j is
+        averaged, and so is a_0 − Σ_j a_j·mean_j, the score of x = 0.
+        """
+        n, bias = lines.size, lines.coordinates == 0
+        total, at_zero = np.zeros((n, *self.lines.shape[1:])), np.zeros(self.lines.shape[1:])
+        for k, (part, share) in enumerate(zip(parts, by_part, strict=True), 1):
+            mean, by = part._centring(lines.rows(k, part.centres), bias)
+            raw = lines.rows(k, part.lines) * by[:, None, None] * share[:, None]
+            total += raw
+            at_zero -= np.tensordot(mean, raw, 1)
+        mean, by = self._centring(self.centres[:n], bias)
+        at_zero += np.tensordot(mean, total, 1)
+        self.lines[...] = 0.0
+        self.lines[:n] = np.divide(total, by[:, None, None], out=np.zeros_like(total), where=by[:, None, None] > 0.0)
+        self.lines[:n][bias] += at_zero
+
+    def _centring(self, centres: Any, bias: Any) -> tuple[Any, Any]:
+        """What is subtracted from the features of some lines, and what they are multiplied by then.
+
+        The line of an intercept, whose feature is always 1, stays as it is; `bias` says which it is. A feature that is
+        always the same is not counted.
+        """
+        mean, spread = centres.T
+        n = self.memory[T]
+        flat = ~(spread > FLAT * n * mean * mean)
+        by = np.where(flat, 0.0, np.sqrt(n / np.where(flat, 1.0, spread)))
+        constant = bias & flat & (mean != 0.0)
+        return np.where(constant, 0.0, mean), np.where(constant, 1.0, by)
 
     def require_sane(self, algorithm: Any) -> None:
         """Refuse a stored state that rounds could not go on from: what compiled code takes for granted."""

@@ -1,4 +1,4 @@
-"""What several theorems ask of one run of gradient descent."""
+"""What several theorems ask of one run of gradient descent: lengths, gradients, and their common assumptions."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Facts:
     """What several theorems ask of a run of gradient descent."""
 
     def __init__(self, trace: Trace, regret: float | None, radius: float | None) -> None:
+        """`regret` and `radius` as in `bounds`: what is compared with, and which u on an unbounded domain."""
         self.trace, self.regret = trace, regret
         K, w = trace.domain, trace.start
         self.bounded = K.bounded
@@ -61,6 +62,7 @@ class Facts:
         return 1.0 / float(self.etas[-1]) if self.etas.size and self.etas[-1] > 0.0 else 0.0
 
     def diameter(self) -> Assumption:
+        """The domain must be bounded."""
         return Assumption("D", "a bounded domain", self.D, self.bounded)
 
     def comparators(self) -> Assumption:
@@ -68,6 +70,7 @@ class Facts:
         return Assumption("‖u − w_1‖", "bounded: give a radius", self.reach, math.isfinite(self.reach))
 
     def fresh(self) -> Assumption:
+        """The learner must have begun with this run."""
         return Assumption("rounds before this run", 0, self.trace.before, self.trace.before == 0)
 
     def gradients(self) -> tuple[Any, tuple[Assumption, ...]]:

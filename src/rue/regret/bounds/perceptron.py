@@ -1,4 +1,7 @@
-"""The Perceptron's mistake bounds B1 and B2, with the comparator u that makes them small."""
+"""The Perceptron's mistake bounds B1 and B2 (docs/theory.md, section 4), with the comparator u that makes them small.
+
+Rows are scaled to y_t x_t / X, so that with v = X·u a margin is ⟨z_t, v⟩ and a = ‖v‖.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,13 @@ ROUNDED = 1e-9
 def perceptron_bound(X: Any, y: Any, *, intercept: bool = True, mistakes: int | None = None) -> Bound:
     """B1, the smallest over u that was found: the Perceptron makes at most so many mistakes on this stream.
 
-    `comparator` is the u, in the coordinates of a learner (the intercept first); any u gives a valid bound.
+    M_T ≤ H + a²/2 + a√(H + a²/4) with H = Σ [1 − y_t⟨u, x_t⟩]₊ and a = ‖u‖·max‖x_t‖. `comparator` is the u, in the
+    coordinates of a learner (the intercept first); any u gives a valid bound. `mistakes` is compared with it.
 
     >>> perceptron_bound(np.eye(3), [1, -1, 1], intercept=False).value
     3.0
+
+    docs/theory.md, B1.
     """
     return mistake_bound(*_read(X, y, intercept), mistakes)
 
@@ -37,8 +43,12 @@ def perceptron_bound(X: Any, y: Any, *, intercept: bool = True, mistakes: int | 
 def separable_bound(X: Any, y: Any, *, intercept: bool = True, mistakes: int | None = None) -> Bound:
     """B2, for the u of smallest norm whose margins are all ≥ 1; `met` is False when none was found.
 
+    M_T ≤ (‖u‖·max‖x_t‖)², the square of the data's size over its margin.
+
     >>> print(separable_bound([[3.0], [-2.0]], [1, -1], intercept=False))
     B2, data: M_T ≤ (‖u‖X)² = 2 with ‖u‖ = 0.5, X = 3
+
+    docs/theory.md, B2.
     """
     return separation_bound(*_read(X, y, intercept), mistakes)
 
@@ -107,6 +117,7 @@ def stacked(parts: list[tuple[Block, Any]], intercept: bool, width: int) -> Any:
 
 
 def _read(X: Any, y: Any, intercept: bool) -> tuple[Any, Any]:
+    """The rows as a learner sees them, and labels ±1."""
     parts = [(block, np.ones(len(block), dtype=bool)) for block in blocks(X, y)]
     width = max((block.width for block, _ in parts), default=0) + int(intercept)
     signs = Labels.under(PerceptronLoss(), y).encode(y) if len(y) else np.empty(0)
@@ -127,10 +138,12 @@ def _scaled(features: Any, y: Any) -> tuple[Any, float]:
 
 
 def _hinges(Z: Any, v: Any) -> float:
+    """H(u), the sum of the hinge losses."""
     return float(np.maximum(0.0, 1.0 - Z @ v).sum())
 
 
 def _sharp(H: float, a: float) -> float:
+    """B1's sharp form."""
     return H + a * a / 2.0 + a * math.sqrt(H + a * a / 4.0)
 
 
@@ -176,8 +189,7 @@ def _descend(Z: Any, v: Any, s: float, width: float) -> Any:
         total = float((slopes * (short - 0.5 * width * slopes)).sum())
         return total + s * size, s / size * v - Z.T @ slopes
 
-    found = minimize(value_and_gradient, v, jac=True, method="L-BFGS-B", options={"maxiter": 300, "maxcor": 20})
-    return found.x
+    return minimize(value_and_gradient, v, jac=True, method="L-BFGS-B", options={"maxiter": 300, "maxcor": 20}).x
 
 
 def _stretched(Z: Any, v: Any) -> Any:
@@ -189,8 +201,8 @@ def _stretched(Z: Any, v: Any) -> Any:
     def value(factor: float) -> float:
         return _sharp(float(np.maximum(0.0, 1.0 - factor * margins).sum()), factor * size)
 
-    found = minimize_scalar(value, bounds=(0.0, 4.0), method="bounded", options={"xatol": 1e-9})
-    return v if value(1.0) <= found.fun else float(found.x) * v
+    best = minimize_scalar(value, bounds=(0.0, 4.0), method="bounded", options={"xatol": 1e-9})
+    return v if value(1.0) <= best.fun else float(best.x) * v
 
 
 def _widest(Z: Any, guess: Any) -> Any:

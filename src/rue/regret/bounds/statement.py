@@ -19,7 +19,13 @@ def at_most(observed: float, assumed: float) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Assumption:
-    """One thing a theorem assumes, what was seen of it on the run, and whether it was met."""
+    """One thing a theorem assumes, what was seen of it on the run, and whether it was met.
+
+    >>> print(Assumption.limit("G", 1.0, 0.97))
+    G: assumed 1, observed 0.97
+
+    docs/theory.md, section 4.
+    """
 
     name: str
     assumed: Any
@@ -38,7 +44,14 @@ class Assumption:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bound:
-    """A theorem's value for a run, its assumptions, and whether this run met each; `str()` says it in a line."""
+    """A theorem's value for a run, its assumptions, and whether this run met each; `str()` says it in a line.
+
+    >>> import rue
+    >>> print(rue.separable_bound([[3.0], [-2.0]], [1, -1], intercept=False, mistakes=1))
+    B2, data: M_T ≤ (‖u‖X)² = 2 with ‖u‖ = 0.5, X = 3; observed 1: holds
+
+    docs/theory.md, section 4.
+    """
 
     theorem: str
     """Its identifier in docs/theory.md."""
@@ -75,19 +88,20 @@ class Bound:
         """What it says about the run, or which assumption fails."""
         if not self.met:
             failed = "; ".join(str(assumption) for assumption in self.assumptions if not assumption.met)
-            said = f"says nothing about this run ({failed})"
+            sentence = f"says nothing about this run ({failed})"
         else:
             numbers = ", ".join(f"{name} = {value:.6g}" for name, value in self.constants.items())
-            said = f"{self.statement} = {self.value:.6g}" + (f" with {numbers}" if numbers else "")
+            sentence = f"{self.statement} = {self.value:.6g}" + (f" with {numbers}" if numbers else "")
             if self.holds is not None:
-                said += f"; observed {self.observed:.6g}: {'holds' if self.holds else 'VIOLATED'}"
-        return said + (f" ({self.remark})" if self.remark else "")
+                sentence += f"; observed {self.observed:.6g}: {'holds' if self.holds else 'VIOLATED'}"
+        return sentence + (f" ({self.remark})" if self.remark else "")
 
     def __str__(self) -> str:
         return f"{self.theorem}, {self.form}: {self.words}"
 
 
 def _shown(value: Any) -> str:
+    """A number with six digits, or words as they are."""
     if isinstance(value, float):
         return "∞" if value == math.inf else f"{value:.6g}"
     return str(value)

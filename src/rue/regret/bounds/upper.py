@@ -32,8 +32,8 @@ def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = 
     `regret` is what the bounds are compared with, when it is known: the regret of the rounds' losses (with weights and
     regulariser) against the domain. On an unbounded domain `radius` says against which u: those of norm ≤ radius in it.
     """
-    found = _mistakes(trace) if is_perceptron(trace.algorithm) else []
-    return found if found and radius is None else found + regret_bounds(trace, regret=regret, radius=radius)
+    listed = _mistakes(trace) if is_perceptron(trace.algorithm) else []
+    return listed if listed and radius is None else listed + regret_bounds(trace, regret=regret, radius=radius)
 
 
 def regret_bounds(trace: Trace, *, regret: float | None = None, radius: float | None = None) -> list[Bound]:
@@ -74,7 +74,7 @@ def _fixed(facts: Facts) -> list[Bound]:
     fixed = Assumption("η", "the same in every round", "so" if constant else "not so", constant)
     G, met = facts.gradients()
     most = float(G.max(initial=0.0))
-    found = [
+    listed = [
         facts.bound(
             "B5",
             "data",
@@ -102,7 +102,7 @@ def _fixed(facts: Facts) -> list[Bound]:
         name = "U" if ball else "D"
         rounds = Assumption.limit("T", asked.T, trace.T)
         near = Assumption.limit("‖u − w_1‖", length, reach)
-        found.append(
+        listed.append(
             facts.bound(
                 "B5",
                 "tuned",
@@ -116,8 +116,8 @@ def _fixed(facts: Facts) -> list[Bound]:
             )
         )
     if trace.step.rule == "derived":
-        found += [_decreasing(facts, False), _decreasing(facts, True)]
-    return found
+        listed += [_decreasing(facts, False), _decreasing(facts, True)]
+    return listed
 
 
 def _decreasing(facts: Facts, worst: bool) -> Bound:
@@ -156,7 +156,7 @@ def _root(facts: Facts) -> list[Bound]:
     each, met = facts.gradients()
     G = float(each.max(initial=0.0))
     eta = step.value if step.rule == "sqrt" else (step.scale / G if G else math.inf)
-    found = [
+    listed = [
         facts.bound(
             "B3",
             "worst case",
@@ -175,7 +175,7 @@ def _root(facts: Facts) -> list[Bound]:
         limits = weighted if follows else np.full(T, G)
         within = bool(np.all(np.sqrt(trace.gradient_squares) <= limits * (1.0 + ROUNDING)))
         eta = math.sqrt(2.0) * U / G if follows and G else eta
-        found.append(
+        listed.append(
             facts.bound(
                 "B4",
                 "worst case",
@@ -187,7 +187,7 @@ def _root(facts: Facts) -> list[Bound]:
                 **{"U": U, "X": X, "η": eta, "G": G, "T": T, "a round": value(eta, G) / T if G and T else 0.0},
             )
         )
-    return found
+    return listed
 
 
 def _tuned_root(facts: Facts) -> list[Bound]:
@@ -214,7 +214,7 @@ def _strong(facts: Facts) -> list[Bound]:
         G, why = _strong_gradient(facts)
         seen = float(np.sqrt(np.max(trace.gradient_squares / trace.alphas**2, initial=0.0)))
         count, words = _harmonic(trace, masses)
-        found = [
+        listed = [
             facts.bound(
                 "B8",
                 "data",
@@ -240,8 +240,8 @@ def _strong(facts: Facts) -> list[Bound]:
             ),
         ]
         if enough:
-            return found
-        return [*found, _only_convex(facts), _decreasing(facts, False)]
+            return listed
+        return [*listed, _only_convex(facts), _decreasing(facts, False)]
     return [_only_convex(facts), _decreasing(facts, False)]
 
 
@@ -371,8 +371,8 @@ def _leader(trace: Trace) -> list[Bound]:
     plain = bool(np.all(trace.weights == 1.0)) and trace.T
     count = 1.0 + math.log(trace.T) if plain else shares
     words = "(1 + ln T)" if plain else "Σ α_t²/Σ_{i≤t} α_i"
-    found = [
+    listed = [
         facts.bound("B10", "data", exact, "R_T = Σ (y_t − w_t)²/t", *met, T=trace.T),
         facts.bound("B10", "worst case", B**2 * count, f"R_T ≤ B²{words}", *met, B=B, T=trace.T),
     ]
-    return [dataclasses.replace(bound, observed=regret) for bound in found]
+    return [dataclasses.replace(bound, observed=regret) for bound in listed]

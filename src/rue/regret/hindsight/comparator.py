@@ -28,7 +28,15 @@ FAR_FROM_1 = 64
 
 @dataclasses.dataclass(frozen=True)
 class Comparator:
-    """The best point of a domain for a stored stream, as an interval that holds the infimum of the total loss."""
+    """The best point of a domain for a stored stream, and an interval that holds the least total loss.
+
+    `value` is F(u) = Σ weight·[ℓ(⟨u, x_t⟩, y_t) + (λ/2)‖u‖²] at the point; `at_least` is proved by duality
+    (docs/theory.md, D5). `best_in_hindsight` makes it.
+
+    >>> best = best_in_hindsight([[1.0], [-1.0]], [2.0, 0.0], loss="square", radius=10.0)
+    >>> best.point.round(6), best.gap < 1e-5
+    (array([1., 1.]), True)
+    """
 
     domain: Domain
     loss: Loss
@@ -82,8 +90,9 @@ def best_in_hindsight(
 ) -> Comparator:
     """Minimise the stream's total loss Σ weight·[ℓ(⟨u,x⟩, y) + (λ/2)‖u‖²] over a ball, or a domain, or without either.
 
-    Labels are as the loss takes them. The search ends when the certified gap is `tolerance` times the loss; whatever
-    the gap is when it ends, the interval is true.
+    This is what regret compares with (docs/theory.md, Q2); the interval is proved by duality (D5). Labels are as the
+    loss takes them. The search ends when the certified gap is `tolerance` times the loss. If it ends earlier, the
+    interval is wider, still true, and `note` says so. `start` is a point to begin at.
 
     >>> import numpy as np
     >>> best = best_in_hindsight(np.eye(2), [1, -1], loss="hinge", radius=1, intercept=False)
@@ -121,38 +130,39 @@ def hindsight_path(
     if not balls:
         raise SettingsError("hindsight_path: give the radii, a list of positive numbers.")
     stream = read_stream(X, y, weights, settings.loss, settings.intercept)
-    found: dict[float, Comparator] = {}
+    best_by_radius: dict[float, Comparator] = {}
     for ball in sorted(balls, key=lambda ball: ball.radius):
-        if ball.radius not in found:
-            found[ball.radius] = _solved(stream, settings, ball, start)
-            start = found[ball.radius].point
+        if ball.radius not in best_by_radius:
+            best_by_radius[ball.radius] = _solved(stream, settings, ball, start)
+            start = best_by_radius[ball.radius].point
     floor = -math.inf
-    for radius in sorted(found, reverse=True):  # what a larger ball cannot do, a smaller one cannot
-        floor = max(floor, found[radius].at_least)
-        found[radius] = dataclasses.replace(found[radius], at_least=floor)
-    return [found[ball.radius] for ball in balls]
+    for radius in sorted(best_by_radius, reverse=True):  # what a larger ball cannot do, a smaller one cannot
+        floor = max(floor, best_by_radius[radius].at_least)
+        best_by_radius[radius] = dataclasses.replace(best_by_radius[radius], at_least=floor)
+    return [best_by_radius[ball.radius] for ball in balls]
 
 
 class _Settings:
     """The arguments that both functions share, checked."""
 
     def __init__(self, loss: Any, lambda_: Any, intercept: Any, tolerance: Any) -> None:
-        made, own = unregularised(loss)
+        given = loss
+        loss, own = unregularised(given)
         try:
             self.lambda_, self.tolerance = float(lambda_), float(tolerance)
         except (TypeError, ValueError) as error:
             raise SettingsError("hindsight: lambda_ and tolerance must be numbers.") from error
         if own and self.lambda_:
-            raise SettingsError(f"hindsight: {make('loss', loss)!r} has a λ of its own: leave lambda_ out.")
+            raise SettingsError(f"hindsight: {make('loss', given)!r} has a λ of its own: leave lambda_ out.")
         self.lambda_ = self.lambda_ or own
-        require_loss(made, "hindsight")
+        require_loss(loss, "hindsight")
         if not 0.0 <= self.lambda_ < math.inf:
             raise SettingsError(f"hindsight: lambda_ must be ≥ 0 and finite, not {lambda_!r}.")
         if not 0.0 < self.tolerance < 1.0:
             raise SettingsError(f"hindsight: tolerance must lie between 0 and 1, not be {tolerance!r}.")
         if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
             raise SettingsError(f"hindsight: intercept must be True or False, not {intercept!r}.")
-        self.loss: Loss = made
+        self.loss: Loss = loss
         self.intercept = bool(intercept)
 
 
@@ -160,16 +170,16 @@ class _Settings:
 def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start: Any) -> Comparator:
     units = _units(*stream, settings, K)
     if units is not None:
-        found = units.solved(*stream, settings, K, start)
-        if np.isfinite(found.point).all() and math.isfinite(found.value):
-            return found
-    found = _solved_as_given(stream, settings, K, start, settings.lambda_)
+        best = units.solved(*stream, settings, K, start)
+        if np.isfinite(best.point).all() and math.isfinite(best.value):
+            return best
+    best = _solved_as_given(stream, settings, K, start, settings.lambda_)
     X = stream[0]
     if not K.whole_space and not settings.lambda_ and X.size and _magnitudes(X).max() > 2.0**FAR_FROM_1:
         free = _solved(stream, settings, Reals(), None)  # weights of huge columns are tiny, so it may well be in K
-        if K.contains(free.point, 0.0) and free.gap < found.gap:
+        if K.contains(free.point, 0.0) and free.gap < best.gap:
             return dataclasses.replace(free, domain=K)
-    return found
+    return best
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,14 +206,14 @@ class _Units:
             begin = np.ldexp(begin, -shift)
         stream = _times(X, self.columns), np.ldexp(y, -m), weights
         lambda_ = math.ldexp(settings.lambda_, 2 * common) if settings.lambda_ else 0.0
-        found = _solved_as_given(stream, settings, ball, begin, lambda_)
+        best = _solved_as_given(stream, settings, ball, begin, lambda_)
         return dataclasses.replace(
-            found,
+            best,
             domain=K,
             lambda_=settings.lambda_,
-            point=np.ldexp(found.point, shift),
-            value=_ldexp(found.value, 2 * m),
-            at_least=_ldexp(found.at_least, 2 * m),
+            point=np.ldexp(best.point, shift),
+            value=_ldexp(best.value, 2 * m),
+            at_least=_ldexp(best.at_least, 2 * m),
         )
 
 
@@ -380,7 +390,7 @@ def _escapes(problem: Hindsight, best: Best) -> bool:
         X = sparse.hstack([ones, X], format="csr") if problem.sparse else np.hstack([ones, X])
     scale: Any = sparse.diags_array(sign / np.maximum(problem.norms, 1e-300))
     X = scale @ X
-    found: Any = linprog(
+    program: Any = linprog(
         -np.asarray(X[~still].sum(axis=0)).ravel(),
         A_ub=-X[~still],
         b_ub=np.zeros(int((~still).sum())),
@@ -388,4 +398,4 @@ def _escapes(problem: Hindsight, best: Best) -> bool:
         b_eq=np.zeros(int(still.sum())),
         bounds=[(-1.0 if math.isinf(a) else 0.0, 1.0 if math.isinf(b) else 0.0) for a, b in zip(*ends, strict=True)],
     )
-    return bool(found.status == 0 and -found.fun > 1e-6)
+    return bool(program.status == 0 and -program.fun > 1e-6)

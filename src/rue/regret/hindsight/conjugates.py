@@ -33,9 +33,9 @@ class Terms(NamedTuple):
 
 def terms_of(loss: Any, y: Any, weights: Any) -> Terms | None:
     """The weighted losses as terms, or None for a loss that is not made of lines and parabolas."""
-    found = loss.pieces(y)
-    if found is None:
+    pieces = loss.pieces(y)
+    if pieces is None:
         return None
-    orientation, lows, width, kinks, gamma = found
+    orientation, lows, width, kinks, gamma = pieces
     low = np.outer(lows, weights)
     return Terms(orientation, low, width * weights * np.ones_like(low), np.array(kinks), gamma / weights)

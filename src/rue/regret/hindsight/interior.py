@@ -111,8 +111,8 @@ class Path:
         if self.total is not None:
             low = np.zeros(d)
         if box is not None:  # what nothing depends on stays, and does not drift away
-            kept = np.clip(0.0, low, high)
-            low, high = np.where(objective.unused, kept, low), np.where(objective.unused, kept, high)
+            fixed = np.clip(0.0, low, high)
+            low, high = np.where(objective.unused, fixed, low), np.where(objective.unused, fixed, high)
         self.fixed = low == high
         self.below, self.above = np.isfinite(low) & ~self.fixed, np.isfinite(high) & ~self.fixed
         self.low, self.high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)

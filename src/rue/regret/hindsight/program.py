@@ -256,8 +256,8 @@ def read_stream(X: Any, y: Any, weights: Any, loss: Loss, intercept: bool) -> tu
         stored = parts[0][0] if len(parts) == 1 else np.vstack([part[0] for part in parts])
     labels = np.concatenate([part[1] for part in parts])
     column = np.concatenate([part[2] for part in parts])
-    kept = column > 0.0
-    return (stored, labels, column) if kept.all() else (stored[kept], labels[kept], column[kept])
+    weighty = column > 0.0
+    return (stored, labels, column) if weighty.all() else (stored[weighty], labels[weighty], column[weighty])
 
 
 def _checked(block: Block, loss: Loss, before: int) -> tuple[Any, Any, Any]:

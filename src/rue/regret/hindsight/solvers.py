@@ -56,9 +56,9 @@ class Best:
         if K.exact_projection:
             return start
         for self.within in (STRICT, LOOSE):
-            found = K.nearby(start, None, self.within)
-            if found is not None:
-                return found
+            point = K.nearby(start, None, self.within)
+            if point is not None:
+                return point
         raise SettingsError(
             f"{K!r}: no point was found within {LOOSE:g} of every one of these sets: they do not meet, or only just; "
             "make one of them larger."
@@ -67,20 +67,20 @@ class Best:
     def _inside(self, u: Any) -> Any:
         """A point of the domain near u: no worse than `within` outside of any of the sets it is made of."""
         K = self.problem.domain
-        found = K.nearby(u, None, self.within)
-        if found is None:
+        point = K.nearby(u, None, self.within)
+        if point is None:
             if self.centre is None:
                 self.centre = self._middle()
-            found = K.nearby(u, self.centre, self.within)
-        return self.point if found is None else found
+            point = K.nearby(u, self.centre, self.within)
+        return self.point if point is None else point
 
     def _middle(self) -> Any:
         """The mean of points of the domain in all directions: inside it, if it has an inside."""
         K, d, size = self.problem.domain, self.problem.d, 1.0 + float(np.linalg.norm(self.point))
         rng = np.random.default_rng(0)
         directions = np.vstack([np.eye(d), -np.eye(d)]) if d <= 8 else rng.normal(size=(16, d)) / math.sqrt(d)
-        found = [K.nearby(self.point + size * direction, None, self.within) for direction in directions]
-        return np.mean([self.point, *(u for u in found if u is not None)], axis=0)
+        points = [K.nearby(self.point + size * direction, None, self.within) for direction in directions]
+        return np.mean([self.point, *(u for u in points if u is not None)], axis=0)
 
     def offer_bound(self, bound: float) -> None:
         self.at_least = max(self.at_least, bound)

@@ -37,7 +37,12 @@ _INDEPENDENT = "the examples are independent draws from one distribution"
 
 @dataclasses.dataclass(frozen=True)
 class RiskBound:
-    """A bound on a risk, with what it is about and what it takes for granted; `str()` says it in a sentence."""
+    """An upper bound on a risk, what it is about and what it assumes; `str()` is a sentence (B11, B13, B14).
+
+    >>> bound = risk_at_end([0.5, 0.25, 0.0, 0.25], 1.0, delta=0.05)
+    >>> bound.theorem, round(bound.value, 3)
+    ('B13', 0.862)
+    """
 
     theorem: str
     """B11, B13 or B14."""
@@ -142,6 +147,9 @@ def risk_curve(
     """B14 at every round, as an array: with probability ≥ 1 − δ all of it holds together; `risk_always` is its end.
 
     A round without a loss (NaN) or of weight 0 leaves the bound where it was, which is B before the first loss.
+
+    >>> risk_curve([0.0] * 400, 1.0, delta=0.05)[[0, 399]].round(3)
+    array([1.   , 0.013])
     """
     seen = _observe(losses, B, delta, weights)
     x, span = _scaled(seen, largest_weight)
@@ -216,14 +224,14 @@ def _column(values: Any, what: str) -> Any:
 def _bound(
     theorem: str, seen: _Seen, mean: float, slack: float, delta: float, by: list[str], loss: Any, *more: str
 ) -> RiskBound:
-    made = None if loss is None else make("loss", loss)
-    if made is not None and not isinstance(made, Loss):
+    loss = None if loss is None else make("loss", loss)
+    if loss is not None and not isinstance(loss, Loss):
         raise SettingsError(f"loss must be a rue.Loss or a spec such as 'hinge', not {loss!r}.")
     weighted = f", weighted by {' times '.join(by)}" if by else ""
     about = f"the risk of the {'average' if by else 'uniform average'} of the points played{weighted}"
-    if made is not None and not made.convex:
+    if loss is not None and not loss.convex:
         about = f"the mean risk of the points played{weighted} (not the risk of their average: the loss is not convex)"
-    convex = ("the loss is convex",) if made is None else ()
+    convex = ("the loss is convex",) if loss is None else ()
     fixed = ("the weights were fixed without looking at the examples",) if "the examples' weights" in by else ()
     known = f"all losses lie in [0, {seen.B:g}], known beforehand"
     value = min(mean + slack, seen.B)
@@ -262,6 +270,9 @@ def risk_of_ogd(rounds: int, X: float, norm: float, *, weighting: str = "uniform
 
     Fixed step 1/(X√T) and the uniform average: X(‖u‖² + 1)/(2√T). Step 1/(X√t) and the average weighted by steps:
     X(‖u‖² + 1 + ln T)/(2 Σ 1/√t).
+
+    >>> risk_of_ogd(10_000, X=1.0, norm=2.0).value
+    0.025
     """
     T, X = _rounds(rounds), _positive(X, "X")
     if not 0.0 <= norm < math.inf:
@@ -285,6 +296,9 @@ def risk_of_svm(
     """B11 for the SVM from w_1 = 0: (G²/(2λ))(1 + ln T)/T with A5, 2G²/(λ(T + 1)) with A6 (weighting "t").
 
     G = 2X, or X + min(X, √λ) when projected onto the ball of radius 1/√λ. The risk is E of hinge + (λ/2)‖w‖².
+
+    >>> risk_of_svm(999, X=1.0, lambda_=0.1, weighting="t").value
+    0.08
     """
     T, X, lambda_ = _rounds(rounds), _positive(X, "X"), _positive(lambda_, "lambda_")
     G = X + (min(X, math.sqrt(lambda_)) if project else X)
@@ -366,6 +380,6 @@ def coverage(
         D, V = beyond * t, variances(losses)
         always = np.sqrt(-2.0 * math.log(delta) * V) < D  # S is never less, because ψ(λ) ≥ λ²/2: look no further
         always[always] = D[always] > deviation(V[always], delta)
-        counts += [np.count_nonzero(found) for found in (always.any(axis=1), at_end.any(axis=1), at_end[:, -1])]
+        counts += [np.count_nonzero(failed) for failed in (always.any(axis=1), at_end.any(axis=1), at_end[:, -1])]
     shares = [int(count) / streams for count in counts]
     return Coverage(streams, rounds, delta, shares[0], shares[1], shares[2])

@@ -41,7 +41,12 @@ _MIXABLE = METHODS[:3]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Mixed:
-    """What mixing gave, and what it may have cost at most."""
+    """A mixture of several models' predictions, and a bound on what mixing has cost (docs/theory.md, B12).
+
+    >>> mixed = mix([[0.0, 2.0], [0.0, 2.0]], [1, 1])
+    >>> mixed.method, mixed.predictions.round(3)
+    ('probability', array([0.802, 1.061]))
+    """
 
     method: str
     predictions: Any
@@ -128,16 +133,16 @@ def mix(
     >>> bool(mixed.total <= mixed.bound), mixed.best, round(mixed.price, 4)
     (True, 0, 0.6931)
     """
-    made: Loss = make("loss", loss)
-    require_loss(made, "mix")
+    loss = make("loss", loss)
+    require_loss(loss, "mix")
     if method is None:
-        method = "probability" if made.log_odds else "adahedge"
-        method = "substitution" if made.quadratic and interval is not None else method
+        method = "probability" if loss.log_odds else "adahedge"
+        method = "substitution" if loss.quadratic and interval is not None else method
     if method not in METHODS:
         raise SettingsError(f"mix: method must be one of {', '.join(METHODS)}, not {method!r}.")
-    P, labels, a, shares = _inputs(made, predictions, y, weights, share)
-    lost = _losses(made, P, labels) * a[:, None]
-    base = _base_rate(made, method, interval, P, labels) if method in _MIXABLE else math.nan
+    P, labels, a, shares = _inputs(loss, predictions, y, weights, share)
+    lost = _losses(loss, P, labels) * a[:, None]
+    base = _base_rate(loss, method, interval, P, labels) if method in _MIXABLE else math.nan
     assumptions: tuple[str, ...] = ()
     if method == "adahedge":
         if shares.any():
@@ -150,7 +155,7 @@ def mix(
     if method in ("horizon", "anytime"):
         assumptions = (f"B = {B:g} was known beforehand",)
     p = _combine(method, base, interval, P, logs)
-    losses = _losses(made, p[:, None], labels)[:, 0] * a
+    losses = _losses(loss, p[:, None], labels)[:, 0] * a
     return Mixed(method, p, losses, np.exp(logs), lost.sum(axis=0), price, guarantee, assumptions)
 
 
@@ -232,9 +237,9 @@ def _exponential_weights(lost: Any, rates: Any, shares: Any) -> tuple[Any, float
         logs[t] = _log_weights(C, rates[t])
         C = C + lost[t]
         if shares[t] > 0.0 and K > 1 and t + 1 < T:
-            kept = math.log1p(-shares[t])
-            C = -np.logaddexp(kept + _log_weights(C, rates[t]), math.log(shares[t] / K)) / rates[t]
-            added -= kept / rates[t]
+            log_kept_share = math.log1p(-shares[t])
+            C = -np.logaddexp(log_kept_share + _log_weights(C, rates[t]), math.log(shares[t] / K)) / rates[t]
+            added -= log_kept_share / rates[t]
         C -= C.min()
     return logs, added
 

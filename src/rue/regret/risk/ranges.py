@@ -29,23 +29,23 @@ def loss_range(
     >>> loss_range("hinge", "ball:10", X=5)
     51.0
     """
-    made, K = make("loss", loss), make("domain", domain)
-    if not isinstance(made, Loss) or not isinstance(K, Domain):
+    loss, K = make("loss", loss), make("domain", domain)
+    if not isinstance(loss, Loss) or not isinstance(K, Domain):
         raise SettingsError(f"loss_range: give a loss and a domain, or specs of them, not {loss!r} and {domain!r}.")
     if not 0.0 <= X < math.inf:
         raise SettingsError(f"loss_range: X, the largest norm of the features, must be a finite number ≥ 0, not {X!r}.")
-    if made.highest is not None:
-        return float(made.highest)
-    if not made.nonnegative or not made.convex:
+    if loss.highest is not None:
+        return float(loss.highest)
+    if not loss.nonnegative or not loss.convex:
         raise SettingsError(
-            f"loss_range: {type(made).__name__} is not a convex loss that is never negative: subtract the least value "
+            f"loss_range: {type(loss).__name__} is not a convex loss that is never negative: subtract the least value "
             "that it can take, and give the range B yourself."
         )
-    ends = (-1.0, 1.0) if made.task == "classify" else _label_range(made, y_low, y_high)
+    ends = (-1.0, 1.0) if loss.task == "classify" else _label_range(loss, y_low, y_high)
     h = X * largest_norm(K, d)
     if ends is None or h == math.inf:
         return math.inf
-    return max(made.value(p, y) for p in (-h, h) for y in ends)
+    return max(loss.value(p, y) for p in (-h, h) for y in ends)
 
 
 def _label_range(loss: Loss, low: float | None, high: float | None) -> tuple[float, float] | None:

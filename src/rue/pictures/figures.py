@@ -1,6 +1,6 @@
-"""The paper that pictures are drawn on: axes with labelled lines, and figures that are saved the same to the last byte.
+"""Figures and their panels: axes with labelled lines, saved so that the same picture makes the same file.
 
-matplotlib is imported late, and never its pyplot: there is no window and no state.
+matplotlib is imported when a figure is made, and never its pyplot: there is no window and no global state.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
     "PURPLE",
     "RED",
     "SIZE",
-    "Sheet",
+    "Panel",
     "new_figure",
     "number",
+    "require_picture",
     "save",
-    "saveable",
 ]
 
 BLUE, RED, GREEN, PURPLE, ORANGE, GREY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00", "#767676"
@@ -69,7 +69,7 @@ def _tick(value: float, _: Any = None) -> str:
     return f"{value:,.10g}".replace("-", "−") if plain else number(value)
 
 
-class Sheet:
+class Panel:
     """Axes on which every line is named at its right end, in its own colour."""
 
     def __init__(self, ax: Axes | None) -> None:
@@ -77,8 +77,8 @@ class Sheet:
         self.ends: list[tuple[float, str, str]] = []
         self.drawn: list[Any] = []
 
-    def line(self, x: Any, y: Any, label: str, colour: str, *, told: float | None = None, **more: Any) -> None:
-        """Draw what of a curve is finite; `told` is a number for its label, NaN for none."""
+    def line(self, x: Any, y: Any, label: str, colour: str, *, end_value: float | None = None, **more: Any) -> None:
+        """Draw the finite part of a curve; `end_value` (by default its last value; NaN for none) is in its label."""
         x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         finite = np.isfinite(y)
         x, y = x[finite], y[finite]
@@ -86,8 +86,8 @@ class Sheet:
             return
         settings = {"lw": 1.5, "color": colour, "label": label, "marker": "o" if y.size == 1 else "", "ms": 5}
         self.ax.plot(x, y, **{**settings, **more})
-        told = float(y[-1]) if told is None else told
-        self.ends.append((float(y[-1]), label if math.isnan(told) else f"{label}  {number(told)}", colour))
+        end_value = float(y[-1]) if end_value is None else end_value
+        self.ends.append((float(y[-1]), label if math.isnan(end_value) else f"{label}  {number(end_value)}", colour))
         self.drawn.append(y)
 
     def dots(self, x: Any, y: Any, label: str, colour: str) -> None:
@@ -190,15 +190,15 @@ class Sheet:
         ax = self.ax
         right = ax.get_xlim()[1]
         to_axes = ax.transData + ax.transAxes.inverted()
-        found = [
+        labels = [
             (float(np.clip(to_axes.transform((right, y))[1], 0.0, 1.0)), text, colour) for y, text, colour in self.ends
         ]
-        found.sort(key=lambda end: end[0])
-        wanted = np.array([end[0] for end in found])
+        labels.sort(key=lambda end: end[0])
+        wanted = np.array([end[0] for end in labels])
         height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
         steps = 1.35 * SIZE / max(height, 1.0) * np.arange(wanted.size)
         placed = isotonic_regression(np.clip(wanted - steps, 0.0, max(0.0, 1.0 - steps[-1]))).x + steps
-        for (y, text, colour), place in zip(found, placed, strict=True):
+        for (y, text, colour), place in zip(labels, placed, strict=True):
             ax.annotate(
                 text,
                 xy=(1.0, y),
@@ -244,7 +244,7 @@ def new_figure(panels: int) -> Figure:
     return Picture(figsize=(6.4 if panels == 1 else 5.6 * math.ceil(panels / rows), 4.0 * rows), layout="constrained")
 
 
-def saveable(path: Any) -> Path:
+def require_picture(path: Any) -> Path:
     """Refuse a file of a kind that is not written."""
     target = Path(os.fspath(path))
     if target.suffix.lower() not in FORMATS:
@@ -258,7 +258,7 @@ def save(figure: Figure, path: Any) -> None:
     """Write a figure; the same picture gives the same file, with no date in it."""
     import matplotlib
 
-    target = saveable(path)
+    target = require_picture(path)
     kind = target.suffix.lower()
     content = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "rue", "svg.fonttype": "path", "path.simplify": True}):
