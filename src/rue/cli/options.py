@@ -1,163 +1,180 @@
-"""Options that several commands share, and what they make."""
+"""Options that several commands share: each group is one dataclass, which a command takes as one parameter.
+
+Typer reads a command's options from the parameters of its function. `command` lets a parameter stand for a whole
+group: it replaces it by the group's fields, in their place, and hands the function the filled-in object.
+
+    @command
+    def audit(paths: o.DataPaths, data: o.DataOptions, learner: o.LearnerOptions, quiet: o.Quiet = False) -> int:
+        stream = data.open(paths)
+
+A command that has some of the options, or lists them in another order, names them:
+`data: Annotated[o.DataOptions, "format separator max_line bad"]`; the others have their defaults.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from rue.cli.app import app
 from rue.errors import SettingsError
 from rue.learners import Learner
 from rue.losses import Loss
 from rue.registry import make
 from rue.streams.data import Data
+from rue.streams.files.cutting import MAX_LINE
 from rue.streams.formats import formats
 
-__all__ = [
-    "Bad",
-    "Bits",
-    "Budget",
-    "Category",
-    "DataPaths",
-    "DomainSpec",
-    "Drop",
-    "Format",
-    "LearnerSpec",
-    "LossSpec",
-    "MaxLine",
-    "NoIntercept",
-    "Quiet",
-    "Radius",
-    "ReportPath",
-    "Separator",
-    "StepSpec",
-    "Target",
-    "Task",
-    "WeightColumn",
-    "learner_from",
-    "open_data",
-]
+__all__ = ["DataOptions", "DataPaths", "LearnerOptions", "Quiet", "Radius", "ReportPath", "changed", "command"]
 
-_DATA, _LEARNER = "Data", "Learner"
+
+def command(function: Callable[..., int] | None = None, *, epilog: str | None = None) -> Callable[..., Any]:
+    """Enter a function as a command of `rue`, with the groups among its parameters spelled out as options."""
+    if function is None:
+        return functools.partial(command, epilog=epilog)
+    hints = get_type_hints(function, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
+        group, chosen = getattr(hint, "__origin__", hint), getattr(hint, "__metadata__", ())
+        if not dataclasses.is_dataclass(group):
+            parameters.append(parameter.replace(annotation=hint))
+            continue
+        fields = {field.name: field for field in dataclasses.fields(group)}
+        names = chosen[0].split() if chosen else list(fields)
+        groups[parameter.name] = group, names
+        own = get_type_hints(group, include_extras=True)
+        for name in names:
+            options = {"annotation": own[name], "default": fields[name].default}
+            parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **options))
+
+    @functools.wraps(function)
+    def call(**given: Any) -> int:
+        for parameter, (group, names) in groups.items():
+            given[parameter] = group(**{name: given.pop(name) for name in names})
+        return function(**given)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature([parameter.replace(kind=keyword) for parameter in parameters])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    app.command(epilog=epilog)(call)
+    return call
+
+
+def changed(options: Any) -> dict[str, Any]:
+    """The options of a group that are not at their defaults: `--name`, value."""
+    values = ((field, getattr(options, field.name)) for field in dataclasses.fields(options))
+    return {f"--{field.name.replace('_', '-')}": value for field, value in values if value != field.default}
+
+
+def _option(*names: str, panel: str | None = None, **settings: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, **settings)
+
+
+_data = functools.partial(_option, panel="Data")
+_learner = functools.partial(_option, panel="Learner")
+_FORMATS = " or ".join(", ".join(formats()).rsplit(", ", 1))
 
 DataPaths = Annotated[
     list[str], typer.Argument(metavar="DATA...", help="Files or folders, one stream in this order; - is a pipe.")
 ]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        help=f"{' or '.join(', '.join(formats()).rsplit(', ', 1))}, if no suffix tells.",
-        rich_help_panel=_DATA,
-    ),
-]
-Target = Annotated[
-    str | None, typer.Option(help="The column to predict, by name or position (-1 is the last).", rich_help_panel=_DATA)
-]
-Task = Annotated[str, typer.Option(help="auto, classify, multiclass or regress.", rich_help_panel=_DATA)]
-WeightColumn = Annotated[
-    str | None, typer.Option("--weight", help="The column with the examples' weights.", rich_help_panel=_DATA)
-]
-Drop = Annotated[str, typer.Option(help="Columns to leave out, separated by commas.", rich_help_panel=_DATA)]
-Category = Annotated[
-    str, typer.Option(help="Columns of numbers that are categories, separated by commas.", rich_help_panel=_DATA)
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(help="What separates the columns of a CSV; seen by itself if not given.", rich_help_panel=_DATA),
-]
-Bits = Annotated[int, typer.Option(min=1, max=31, help="Words are hashed into 2^bits slots.", rich_help_panel=_DATA)]
-MaxLine = Annotated[
-    int,
-    typer.Option(
-        "--max-line", metavar="MIB", min=1, max=1024, help="A longer line of text is unusable.", rich_help_panel=_DATA
-    ),
-]
-Bad = Annotated[str, typer.Option(help="An unusable example: stop there, or skip and count it.", rich_help_panel=_DATA)]
-LearnerSpec = Annotated[
-    str | None,
-    typer.Option(
-        "--learner", help="ogd, perceptron, svm:0.01, leader, adaptive, adagrad, mixture.", rich_help_panel=_LEARNER
-    ),
-]
-LossSpec = Annotated[
-    str | None,
-    typer.Option("--loss", help="logistic, hinge, square, absolute, quantile:0.9, …", rich_help_panel=_LEARNER),
-]
-DomainSpec = Annotated[
-    str | None,
-    typer.Option("--domain", help="ball:10, box:-1,1, simplex, reals, …", rich_help_panel=_LEARNER),
-]
-StepSpec = Annotated[
-    str | None,
-    typer.Option("--step", help="theory, sqrt:0.5, fixed:0.1, strong:0.01, adaptive.", rich_help_panel=_LEARNER),
-]
-Budget = Annotated[
-    int | None,
-    typer.Option(
-        metavar="BYTES",
-        help="Bytes a feature may take in the default learner, the mixture: fewer bytes, fewer rates side by side.",
-        rich_help_panel=_LEARNER,
-    ),
-]
-NoIntercept = Annotated[
-    bool, typer.Option("--no-intercept", help="Leave out the feature that is always 1.", rich_help_panel=_LEARNER)
-]
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+    """How the data are read, what they are for, and what an unusable example does."""
+
+    target: Annotated[str | None, _data(help="The column to predict, by name or position (-1 is the last).")] = None
+    task: Annotated[str, _data(help="auto, classify, multiclass or regress.")] = "auto"
+    format: Annotated[str | None, _data(help=f"{_FORMATS}, if no suffix tells.")] = None
+    bits: Annotated[int, _data(min=1, max=31, help="Words are hashed into 2^bits slots.")] = 20
+    weight: Annotated[str | None, _data(help="The column with the examples' weights.")] = None
+    drop: Annotated[str, _data(help="Columns to leave out, separated by commas.")] = ""
+    category: Annotated[str, _data(help="Columns of numbers that are categories, separated by commas.")] = ""
+    separator: Annotated[
+        str | None, _data(help="What separates the columns of a CSV; seen by itself if not given.")
+    ] = None
+    max_line: Annotated[
+        int, _data("--max-line", metavar="MIB", min=1, max=1024, help="A longer line of text is unusable.")
+    ] = MAX_LINE
+    bad: Annotated[str, _data(help="An unusable example: stop there, or skip and count it.")] = "stop"
+
+    def require_task(self) -> None:
+        """Refuse a task that is none."""
+        if self.task not in ("auto", "classify", "multiclass", "regress"):
+            raise SettingsError(f"--task is auto, classify, multiclass or regress, not {self.task!r}.")
+
+    def open(self, paths: list[str]) -> Data:
+        """The stream that the options describe."""
+        return Data(
+            tuple(paths),
+            self.format,
+            target=self.target,
+            weight=self.weight,
+            drop=tuple(filter(None, self.drop.split(","))),
+            category=tuple(filter(None, self.category.split(","))),
+            separator=self.separator,
+            bits=self.bits,
+            max_line=self.max_line,
+        )
+
+    def open_like(self, features: dict[str, Any], paths: list[str], names: dict[int, str] | None = None) -> Data:
+        """Other data read in the way that a model was learnt, which decides all but the format and the separator."""
+        return Data.like(features, tuple(paths), self.format, self.separator, names, self.max_line)
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnerOptions:
+    """Which learner; the default one if nothing is given."""
+
+    learner: Annotated[str | None, _learner(help="ogd, perceptron, svm:0.01, leader, adaptive, adagrad, mixture.")] = (
+        None
+    )
+    loss: Annotated[str | None, _learner(help="logistic, hinge, square, absolute, quantile:0.9, …")] = None
+    domain: Annotated[str | None, _learner(help="ball:10, box:-1,1, simplex, reals, …")] = None
+    step: Annotated[str | None, _learner(help="theory, sqrt:0.5, fixed:0.1, strong:0.01, adaptive.")] = None
+    budget: Annotated[
+        int | None,
+        _learner(
+            metavar="BYTES",
+            help="Bytes a feature may take in the default learner, the mixture: fewer bytes, fewer rates side by side.",
+        ),
+    ] = None
+    no_intercept: Annotated[bool, _learner("--no-intercept", help="Leave out the feature that is always 1.")] = False
+
+    @property
+    def intercept(self) -> bool:
+        return not self.no_intercept
+
+    def make(self) -> tuple[Learner | None, str]:
+        """The learner, None for the default one, and the task that an explicit loss decides, else `auto`."""
+        given: dict[str, Any] = {"loss": self.loss, "domain": self.domain, "step": self.step}
+        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        task = "auto"
+        if self.loss is not None:
+            loss = make("loss", self.loss)
+            task = loss.task if isinstance(loss, Loss) else "auto"
+        if self.learner is None and not settings:
+            return None, task
+        if self.budget is not None:
+            settings["budget"] = self.budget
+        spec = self.learner or ("ogd" if self.domain or self.step else "mixture")
+        try:
+            return make("learner", spec, intercept=self.intercept, **settings), task
+        except SettingsError as error:
+            for name in settings:
+                if f"argument '{name}'" in str(error):
+                    raise SettingsError(f"the learner {spec.split(':')[0]!r} takes no --{name}.") from None
+            raise
+
+
 Radius = Annotated[float | None, typer.Option(help="Certify against every linear model of this norm at most.")]
 ReportPath = Annotated[str | None, typer.Option("--report", metavar="OUT.json", help="Write the report as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
-
-
-def learner_from(
-    spec: str | None,
-    loss: str | None,
-    domain: str | None,
-    step: str | None,
-    intercept: bool,
-    budget: int | None = None,
-) -> tuple[Learner | None, str]:
-    """The learner that options describe, None for the default one, and the task that an explicit loss decides."""
-    given: dict[str, Any] = {"loss": loss, "domain": domain, "step": step}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    task = "auto"
-    if loss is not None:
-        made = make("loss", loss)
-        task = made.task if isinstance(made, Loss) else "auto"
-    if spec is None and not settings:
-        return None, task
-    if budget is not None:
-        settings["budget"] = budget
-    if spec is None:
-        spec = "ogd" if domain or step else "mixture"
-    try:
-        return make("learner", spec, intercept=intercept, **settings), task
-    except SettingsError as error:
-        for name in settings:
-            if f"argument '{name}'" in str(error):
-                raise SettingsError(f"the learner {spec.split(':')[0]!r} takes no --{name}.") from None
-        raise
-
-
-def open_data(
-    paths: list[str],
-    told: str | None,
-    target: str | None,
-    weight: str | None,
-    drop: str,
-    category: str,
-    separator: str | None,
-    bits: int,
-    max_line: int,
-) -> Data:
-    """The stream that options describe."""
-    return Data(
-        tuple(paths),
-        format_name=told,
-        target=target,
-        weight=weight,
-        drop=tuple(filter(None, drop.split(","))),
-        category=tuple(filter(None, category.split(","))),
-        separator=separator,
-        bits=bits,
-        max_line=max_line,
-    )

@@ -19,7 +19,7 @@ from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
 from rue.runs.driver import NO_CERTIFICATE, Driver
-from rue.streams import Block, Labels, Reading, Stream, read, read_like
+from rue.streams import Block, Labels, ReadOptions, Stream, read, read_like
 
 __all__ = ["PredictionLog", "Run", "certificate_of", "learn", "norm_of_point", "predictions_for", "score"]
 
@@ -195,7 +195,7 @@ def learn(
     units: str = "raw",
     witnesses: Any = None,
     curvature: bool = False,
-    **how: Unpack[Reading],
+    **how: Unpack[ReadOptions],
 ) -> Run:
     """Learn a stream in one pass: predict each example, add up its loss, then learn it (docs/theory.md, Q1).
 

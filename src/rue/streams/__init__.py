@@ -3,12 +3,12 @@
 from rue.streams.block import Block, as_array, blocks, floats, one_sparse_row
 from rue.streams.labels import Labels
 from rue.streams.packaged import census
-from rue.streams.stream import Reading, Stream, read, read_like
+from rue.streams.stream import ReadOptions, Stream, read, read_like
 
 __all__ = [
     "Block",
     "Labels",
-    "Reading",
+    "ReadOptions",
     "Stream",
     "as_array",
     "blocks",

@@ -14,7 +14,7 @@ from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
 from rue.streams.names import Names
 
-__all__ = ["Arrays", "Reading", "Stream", "read", "read_like"]
+__all__ = ["Arrays", "ReadOptions", "Stream", "read", "read_like"]
 
 
 class Stream(Protocol):
@@ -41,7 +41,7 @@ class Stream(Protocol):
         ...
 
 
-class Reading(TypedDict, total=False):
+class ReadOptions(TypedDict, total=False):
     """How files and tables are read, as on the command line."""
 
     target: str | int
@@ -60,7 +60,7 @@ class Reading(TypedDict, total=False):
     """svmlight, vw, csv, jsonl, parquet or ipc, if no suffix tells."""
 
 
-def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[Reading]) -> Stream:
+def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions]) -> Stream:
     """One stream out of an array, a sparse matrix, a table (pandas, polars, Arrow), paths, or an iterable of blocks.
 
     Of a table, `y` is an array or names a column, and so do `weights`; of files both name columns. Columns become
@@ -73,9 +73,9 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[Reading]) -> 
     (['no', 'yes'], 2)
     """
     options: dict[str, Any] = dict(how)
-    unknown = [name for name in options if name not in Reading.__annotations__]
+    unknown = [name for name in options if name not in ReadOptions.__annotations__]
     if unknown:
-        raise SettingsError(f"there is no option {unknown[0]!r}: they are {', '.join(Reading.__annotations__)}.")
+        raise SettingsError(f"there is no option {unknown[0]!r}: they are {', '.join(ReadOptions.__annotations__)}.")
     if "target" in options:
         if y is not None:
             raise SettingsError("give y or target, not both: either may name the column to predict.")

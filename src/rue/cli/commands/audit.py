@@ -7,7 +7,6 @@ from typing import Any
 
 from rue.audit import audit as audited
 from rue.cli import options as o
-from rue.cli.app import app
 from rue.cli.folding import columns, say
 from rue.cli.interrupts import Interruptible
 from rue.cli.progress import Progress
@@ -18,31 +17,16 @@ from rue.reports.report import page, report, write_report
 from rue.runs.driver import Driver
 from rue.runs.learn import PredictionLog
 from rue.streams import Block
-from rue.streams.files.cutting import MAX_LINE
 
 __all__ = ["audit"]
 
 
-@app.command()
+@o.command
 def audit(
-    data: o.DataPaths,
-    target: o.Target = None,
-    task: o.Task = "auto",
-    learner: o.LearnerSpec = None,
-    loss: o.LossSpec = None,
-    domain: o.DomainSpec = None,
-    step: o.StepSpec = None,
-    budget: o.Budget = None,
+    paths: o.DataPaths,
+    data: o.DataOptions,
+    learning: o.LearnerOptions,
     radius: o.Radius = None,
-    told: o.Format = None,
-    bits: o.Bits = 20,
-    no_intercept: o.NoIntercept = False,
-    weight: o.WeightColumn = None,
-    drop: o.Drop = "",
-    category: o.Category = "",
-    separator: o.Separator = None,
-    max_line: o.MaxLine = MAX_LINE,
-    bad: o.Bad = "stop",
     report_path: o.ReportPath = None,
     quiet: o.Quiet = False,
 ) -> int:
@@ -55,27 +39,27 @@ def audit(
     started = time.monotonic()
     require_writable(report_path)
     require_apart({"--report": report_path})
-    made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
-    task = decided if decided != "auto" else task
-    going = Driver(made, task=task, bad=bad, intercept=not no_intercept, budget=budget)
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
+    learner, task = learning.make()
+    task = task if task != "auto" else data.task
+    driver = Driver(learner, task=task, bad=data.bad, intercept=learning.intercept, budget=learning.budget)
+    stream = data.open(paths)
     require_not_read({"--report": report_path}, stream.paths)
     blocks: list[Block] = []
-    kept = PredictionLog()
+    log = PredictionLog()
 
-    def record(block: Block, made: Any) -> None:
+    def record(block: Block, predictions: Any) -> None:
         blocks.append(block)
-        kept.add(going, block, made)
+        log.add(driver, block, predictions)
 
-    running = Running(stream, going, Progress(quiet, radius), record=record)
+    running = Running(stream, driver, Progress(quiet, radius), record=record)
     with Interruptible() as asked:
         why = running.run(asked.stop)
     if why:
         raise DataError("stopped before the end: an audit needs the whole stream." if why == INTERRUPTED else why)
-    if not going.examples:
+    if not driver.examples:
         raise DataError("there are no examples to learn.")
-    found = audited(kept.run(going, stream), blocks, radius=radius)
-    said = report(going, radius=radius, audit=found, total=time.monotonic() - started)
-    write_report(said, report_path)
-    say(page(said, width=columns()))
-    return 0 if found.passed else 1
+    result = audited(log.run(driver, stream), blocks, radius=radius)
+    summary = report(driver, radius=radius, audit=result, total=time.monotonic() - started)
+    write_report(summary, report_path)
+    say(page(summary, width=columns()))
+    return 0 if result.passed else 1

@@ -10,7 +10,6 @@ import typer
 
 from rue import ledger as accounts
 from rue.cli import options as o
-from rue.cli.app import app
 from rue.cli.folding import say
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
@@ -21,31 +20,21 @@ from rue.regret.certificates.certificate import require_domain
 from rue.regret.certificates.evidence import open_evidence
 from rue.reports.report import certificate_report, write_report
 from rue.streams import Block, Labels
-from rue.streams.files.cutting import MAX_LINE
 
 __all__ = ["certify"]
 
 
-@app.command()
+@o.command
 def certify(
-    data: o.DataPaths,
+    paths: o.DataPaths,
     predictions: Annotated[str, typer.Option(help="A CSV with a column `prediction`, or one number a line.")],
     loss: Annotated[str, typer.Option(help="The loss that scores them.")],
+    learning: Annotated[o.LearnerOptions, "domain no_intercept"],
+    data: Annotated[o.DataOptions, "target format bits weight drop category separator max_line bad"],
     radius: o.Radius = None,
-    domain: o.DomainSpec = None,
     reading: Annotated[str, typer.Option("--as", help="What the numbers are: score or probability.")] = "score",
     witnesses: Annotated[str, typer.Option(help="Radii of witnesses that prove more, separated by commas.")] = "",
     units: Annotated[str, typer.Option(help="raw, or largest: features in units of their largest magnitude.")] = "raw",
-    target: o.Target = None,
-    told: o.Format = None,
-    bits: o.Bits = 20,
-    no_intercept: o.NoIntercept = False,
-    weight: o.WeightColumn = None,
-    drop: o.Drop = "",
-    category: o.Category = "",
-    separator: o.Separator = None,
-    max_line: o.MaxLine = MAX_LINE,
-    bad: o.Bad = "stop",
     report_path: o.ReportPath = None,
     quiet: o.Quiet = False,
 ) -> int:
@@ -56,21 +45,21 @@ def certify(
     """
     if reading not in ("score", "probability"):
         raise SettingsError(f"--as is score or probability, not {reading!r}.")
-    if (radius is None) == (domain is None):
+    if (radius is None) == (learning.domain is None):
         raise SettingsError("certify: say against which models: --radius 10, or a --domain.")
     require_writable(report_path)
     require_apart({"--report": report_path})
-    made = make("loss", loss)
-    require_loss(made, "certify")
-    K = Ball(radius) if radius is not None else require_domain(make("domain", domain))
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
+    scoring = make("loss", loss)
+    require_loss(scoring, "certify")
+    K = Ball(radius) if radius is not None else require_domain(make("domain", learning.domain))
+    stream = data.open(paths)
     require_not_read({"--report": report_path}, [*stream.paths, predictions])
     p = _scores(predictions, reading)
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
-    evidence = open_evidence(made, units=units, witnesses=radii)
+    evidence = open_evidence(scoring, units=units, witnesses=radii)
     labels, before, left_out, skipped = None, 0, 0, 0
     for chunk in stream.reads():
-        if chunk.first_bad and bad == "stop":
+        if chunk.first_bad and data.bad == "stop":
             raise chunk.error(chunk.first_bad)
         skipped += len(chunk.bad)
         block = chunk.block
@@ -78,22 +67,22 @@ def certify(
             continue
         if block.y is None:
             raise DataError(f"{chunk.name} has no labels: nothing can be scored.")
-        labels = (labels or Labels.under(made, block.y)).extended(block.y)
+        labels = (labels or Labels.under(scoring, block.y)).extended(block.y)
         part = p[before : before + len(block)]
         if part.size != len(block):
             raise DataError(f"{predictions} has {p.size:,} predictions, but there are more examples.")
         left_out += evidence.enter(
-            Block(block.X, labels.encode(block.y), block.weights), part, not no_intercept, before
+            Block(block.X, labels.encode(block.y), block.weights), part, learning.intercept, before
         )
         before += len(block)
     if before != p.size:
         raise DataError(f"{predictions} has {p.size:,} predictions, but there are {before:,} examples.")
     certificate = evidence.certificate(K, units, left_out=left_out + skipped)
     sums: Any = evidence.ledger.sums
-    said = certificate_report(
-        certificate, int(sums[accounts.EXAMPLES]), skipped, float(sums[accounts.WEIGHT]), repr(made)
+    summary = certificate_report(
+        certificate, int(sums[accounts.EXAMPLES]), skipped, float(sums[accounts.WEIGHT]), repr(scoring)
     )
-    write_report(said, report_path)
+    write_report(summary, report_path)
     say(str(certificate))
     return 0
 

@@ -12,7 +12,6 @@ import numpy as np
 import typer
 
 from rue.cli import options as o
-from rue.cli.app import app
 from rue.cli.folding import columns, say
 from rue.cli.interrupts import Interruptible
 from rue.cli.progress import Progress
@@ -31,24 +30,18 @@ from rue.runs.driver import Driver
 from rue.runs.learn import PredictionLog
 from rue.streams.chunk import Position
 from rue.streams.data import Data
-from rue.streams.files.cutting import MAX_LINE
 
-__all__ = ["learn", "require_task"]
+__all__ = ["learn"]
 
 
-@app.command(
+@o.command(
     epilog="Three to start with: `rue learn sales.csv --target bought --model m.rue`, then "
     "`rue predict m.rue new.csv -o p.csv`, then `rue learn sales.csv --target bought --plot risk.png`."
 )
 def learn(
-    data: o.DataPaths,
-    target: o.Target = None,
-    task: o.Task = "auto",
-    learner: o.LearnerSpec = None,
-    loss: o.LossSpec = None,
-    domain: o.DomainSpec = None,
-    step: o.StepSpec = None,
-    budget: o.Budget = None,
+    paths: o.DataPaths,
+    data: Annotated[o.DataOptions, "target task bad format bits weight drop category separator max_line"],
+    learning: o.LearnerOptions,
     passes: Annotated[int | None, typer.Option(min=1, help="How often to go over the data; once if not given.")] = None,
     model: Annotated[str | None, typer.Option(metavar="OUT", help="Write the model.")] = None,
     resume: Annotated[str | None, typer.Option(metavar="IN", help="Go on with a model or a checkpoint.")] = None,
@@ -61,16 +54,7 @@ def learn(
     plot: Annotated[
         str | None, typer.Option(metavar="OUT.png|.svg", help="Draw risk and certificate (keeps 16 bytes an example).")
     ] = None,
-    bad: o.Bad = "stop",
-    told: o.Format = None,
-    bits: o.Bits = 20,
-    no_intercept: o.NoIntercept = False,
     radius: o.Radius = None,
-    weight: o.WeightColumn = None,
-    drop: o.Drop = "",
-    category: o.Category = "",
-    separator: o.Separator = None,
-    max_line: o.MaxLine = MAX_LINE,
     quiet: o.Quiet = False,
 ) -> int:
     """Learn a stream in one pass, with nothing to tune, and say how well it went.
@@ -80,7 +64,7 @@ def learn(
     `zcat day.vw.gz | rue learn - --format vw --learner ogd --loss hinge --domain ball:10`
     """
     started = time.monotonic()
-    require_task(task)
+    data.require_task()
     outputs = {
         "--model": model,
         "--checkpoint": checkpoint,
@@ -96,56 +80,56 @@ def learn(
         Ball(radius)
     often = Every.read(every)
     if resume is not None:
-        chosen: dict[str, Any] = {
-            "--learner": learner,
-            "--loss": loss,
-            "--domain": domain,
-            "--step": step,
-            "--target": target,
-        }
-        chosen |= {"--weight": weight, "--drop": drop or None, "--category": category or None}
-        chosen |= {"--task": None if task == "auto" else task, "--bits": None if bits == 20 else str(bits)}
-        chosen |= {"--no-intercept": "" if no_intercept else None, "--budget": budget}
-        going, stream, at, history = _resumed(resume, data, chosen, told, bad, separator, max_line)
-        spot, number, kept, passes = _position(at, passes)
+        driver, stream, at, history = _resumed(resume, paths, data, learning)
+        position, number, written, passes = _position(at, passes)
     else:
-        made, decided = o.learner_from(learner, loss, domain, step, not no_intercept, budget)
-        going = Driver(
-            made,
-            task=decided if decided != "auto" else task,
-            bad=bad,
-            intercept=not no_intercept,
-            budget=budget,
-            **_witnesses(made, radius),
+        learner, task = learning.make()
+        driver = Driver(
+            learner,
+            task=task if task != "auto" else data.task,
+            bad=data.bad,
+            intercept=learning.intercept,
+            budget=learning.budget,
+            **_witnesses(learner, radius),
         )
-        stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
+        stream = data.open(paths)
         stream.naming = model is not None or checkpoint is not None
-        spot, number, kept, history = START, 1, None, []
+        position, number, written, history = START, 1, None, []
     require_not_read(outputs, stream.paths)
     if resume is not None:  # which the model and the checkpoint may replace: it has been read whole
         require_not_read({"--predictions": predictions, "--report": report_path, "--plot": plot}, [resume])
-    before = going.examples
-    rows = PredictionLog()
-    writer = None if predictions is None else Predictions(predictions, kept)
+    before = driver.examples
+    log = PredictionLog()
+    writer = None if predictions is None else Predictions(predictions, written)
     running = Running(
-        stream, going, Progress(quiet, radius), passes or 1, writer, model, checkpoint, often, history, number, spot
+        stream,
+        driver,
+        Progress(quiet, radius),
+        passes or 1,
+        writer,
+        model,
+        checkpoint,
+        often,
+        history,
+        number,
+        position,
     )
     if plot is not None:
-        running.record = lambda block, made: rows.add(going, block, made)
+        running.record = lambda block, predictions: log.add(driver, block, predictions)
     try:
         with Interruptible() as asked:  # until the last byte is saved
             why = running.run(asked.stop)
-            history.append(history_entry(going.examples - before, data))
+            history.append(history_entry(driver.examples - before, paths))
             why = _finish(running, why, model, checkpoint)
-            said = report(going, radius=radius, total=time.monotonic() - started)
-            write_report(said, report_path)
-            if plot is not None and going.examples:
-                rows.run(going, stream).plot(path=plot)
+            summary = report(driver, radius=radius, total=time.monotonic() - started)
+            write_report(summary, report_path)
+            if plot is not None and driver.examples:
+                log.run(driver, stream).plot(path=plot)
             interrupted = why == INTERRUPTED
             why = why or _nothing_learnt(running)
-            if going.examples or interrupted:
+            if driver.examples or interrupted:
                 stopped = "stopped by Ctrl-C: this is true of what was learnt until then" if interrupted else ""
-                say(page(said, stopped, columns()))
+                say(page(summary, stopped, columns()))
     finally:
         if writer is not None:
             writer.abandon()
@@ -165,12 +149,6 @@ def _witnesses(learner: Learner | None, radius: float | None) -> dict[str, Any]:
     if radius is not None and not 0.0 < radius < math.inf:
         return {}
     return {"units": "largest", "witnesses": RADII if radius is None else radius, "quick": True}
-
-
-def require_task(task: str) -> None:
-    """Refuse a task that is none."""
-    if task not in ("auto", "classify", "multiclass", "regress"):
-        raise SettingsError(f"--task is auto, classify, multiclass or regress, not {task!r}.")
 
 
 def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> str:
@@ -213,46 +191,44 @@ def _finish_predictions(predictions: Predictions | None, resumable: bool) -> Non
         predictions.finish()
 
 
+FREE = ("--format", "--separator", "--max-line", "--bad")
+"""Options that may be given with --resume: the model does not decide them."""
+
+
 def _resumed(
-    path: str,
-    paths: list[str],
-    chosen: dict[str, Any],
-    told: str | None,
-    bad: str,
-    separator: str | None,
-    max_line: int,
+    path: str, paths: list[str], data: o.DataOptions, learning: o.LearnerOptions
 ) -> tuple[Driver, Data, dict[str, Any] | None, list[dict[str, Any]]]:
-    """A pass that goes on where a model or a checkpoint stopped."""
-    found = load_model(path)
-    columns = found.features.get("columns") or {}
+    """A run that goes on where a model or a checkpoint stopped; options must not contradict the model."""
+    model = load_model(path)
+    columns = model.features.get("columns") or {}
     same = {
         "--target": columns.get("target"),
         "--weight": columns.get("weight"),
-        "--bits": str(columns.get("bits", 20)),
+        "--bits": columns.get("bits", 20),
     }
-    for name, value in chosen.items():
-        if value is not None and value != same.get(name):
+    for name, value in (o.changed(learning) | o.changed(data)).items():
+        if name not in FREE and value != same.get(name):
             raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")
-    if found.evidence is None or found.labels is None:
+    if model.evidence is None or model.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
-    going = Driver.resume(found.learner, found.labels, found.evidence, course=found.course, bad=bad)
+    driver = Driver.resume(model.learner, model.labels, model.evidence, course=model.course, bad=data.bad)
     for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
-        setattr(going, name, int(found.counts.get(name, 0)))
-    if "baselines" in found.counts:
-        going.baselines = Baselines(
-            np.array(found.counts["baselines"], dtype=np.float64),
-            np.array(found.counts["values"], dtype=np.float64),
-            np.array(found.counts["masses"], dtype=np.float64),
-            int(found.counts["digits"]),
+        setattr(driver, name, int(model.counts.get(name, 0)))
+    if "baselines" in model.counts:
+        driver.baselines = Baselines(
+            np.array(model.counts["baselines"], dtype=np.float64),
+            np.array(model.counts["values"], dtype=np.float64),
+            np.array(model.counts["masses"], dtype=np.float64),
+            int(model.counts["digits"]),
         )
-    stream = Data.like(found.features, tuple(paths), told, separator, found.names, max_line)
-    if found.position is not None:
+    stream = data.open_like(model.features, paths, model.names)
+    if model.position is not None:
         try:
-            require(found.position, POSITION, "position", needed=POSITION)
+            require(model.position, POSITION, "position", needed=POSITION)
         except DataError as error:
             raise DataError(f"{path} is damaged: {error}.") from None
-        _require_same(path, found.position, stream)
-    return going, stream, found.position, list(found.history)
+        _require_same(path, model.position, stream)
+    return driver, stream, model.position, list(model.history)
 
 
 def _position(
@@ -263,9 +239,9 @@ def _position(
         return START, 1, None, passes
     if passes is not None and passes != at["passes"]:
         raise SettingsError(f"--passes contradicts --resume: it was started with {at['passes']}; leave --passes out.")
-    spot = Position(int(at["offset"]), int(at["line"]), int(at["file"]), lambda: str(at["tail"]))
+    position = Position(int(at["offset"]), int(at["line"]), int(at["file"]), lambda: str(at["tail"]))
     predictions = None if at["predictions"] is None else (at.get("predictions_file"), int(at["predictions"]))
-    return spot, int(at["pass"]), predictions, int(at["passes"])
+    return position, int(at["pass"]), predictions, int(at["passes"])
 
 
 def _require_same(path: str, at: dict[str, Any], stream: Data) -> None:
@@ -274,6 +250,6 @@ def _require_same(path: str, at: dict[str, Any], stream: Data) -> None:
         raise SettingsError(f"{path} was stopped in {', '.join(at['paths'])}: give the same data to go on.")
     if any(source.piped for source in stream.sources):
         return
-    place = Position(int(at["offset"]), int(at["line"]), int(at["file"]))
-    if stream.heads(place) != list(at["heads"]) or stream.tail_before(place) != at["tail"]:
+    position = Position(int(at["offset"]), int(at["line"]), int(at["file"]))
+    if stream.heads(position) != list(at["heads"]) or stream.tail_before(position) != at["tail"]:
         raise DataError(f"{path} stopped in other data: what comes before that place has changed since; learn afresh.")

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from rue.cli import options as o
-from rue.cli.app import app
 from rue.cli.folding import say
 from rue.errors import SettingsError
 from rue.games import play as played
@@ -18,18 +17,17 @@ from rue.registry import make, names
 __all__ = ["play"]
 
 
-@app.command()
+@o.command
 def play(
     learner: Annotated[str, typer.Argument(metavar="LEARNER", help="ogd, leader, perceptron, adaptive, …")],
     opponent: Annotated[
         str, typer.Argument(metavar="ADVERSARY", help="orthogonal:5, margin:25, signs, flip-flop, guessing.")
     ],
+    *,
     rounds: Annotated[
         int | None, typer.Option(min=1, help="How long; the opponent's usual length if not given.")
     ] = None,
-    loss: o.LossSpec = None,
-    domain: o.DomainSpec = None,
-    step: o.StepSpec = None,
+    learning: Annotated[o.LearnerOptions, "loss domain step"],
     seed: Annotated[int, typer.Option(help="For opponents that draw lots.")] = 0,
     plot: Annotated[str | None, typer.Option(metavar="OUT.png|.svg", help="Draw regret against time.")] = None,
 ) -> int:
@@ -43,7 +41,7 @@ def play(
         require_writable(plot)
         require_apart({"--plot": plot})
         require_picture(plot)
-    given = {"loss": loss, "domain": domain, "step": step}
+    given = {"loss": learning.loss, "domain": learning.domain, "step": learning.step}
     settings = {name: value for name, value in given.items() if value is not None}
     if not isinstance(opponent, str) or opponent.split(":")[0] not in names("opponent"):
         raise SettingsError(f"there is no opponent {opponent!r}: they are {', '.join(names('opponent'))}.")

@@ -9,7 +9,6 @@ import numpy as np
 import typer
 
 from rue.cli import options as o
-from rue.cli.app import app
 from rue.cli.running import Predictions, csv_row
 from rue.cli.standard import writing_stdout
 from rue.errors import SettingsError
@@ -20,24 +19,20 @@ from rue.outputs import require_apart, require_not_read, require_standard_output
 from rue.regret.certificates.evidence import open_evidence
 from rue.streams import Block
 from rue.streams.data import Data
-from rue.streams.files.cutting import MAX_LINE
 from rue.streams.labels import plain
 
 __all__ = ["predict"]
 
 
-@app.command()
+@o.command
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model written by `rue learn --model`.")],
-    data: o.DataPaths,
+    paths: o.DataPaths,
+    data: Annotated[o.DataOptions, "format separator max_line bad"],
     out: Annotated[
         str | None, typer.Option("-o", "--out", metavar="OUT.csv", help="Where to; stdout if not given.")
     ] = None,
     reading: Annotated[str, typer.Option("--as", help="score, probability or label.")] = "score",
-    told: o.Format = None,
-    separator: o.Separator = None,
-    max_line: o.MaxLine = MAX_LINE,
-    bad: o.Bad = "stop",
 ) -> int:
     """Predict with a model that stands still; where the data have labels, say its loss and error too.
 
@@ -51,14 +46,14 @@ def predict(
     require_apart({"--out": out})
     found = load_model(model)
     learner = found.learner
-    stream = Data.like(found.features, tuple(data), told, separator, max_line=max_line)
+    stream = data.open_like(found.features, paths)
     require_not_read({"--out": out}, [model, *stream.paths])
     book = open_evidence(learner.loss)
     table = learner.loss.task == "multiclass" and reading != "label"
     columns = _heads(found) if table else ("prediction",)
     writer = None if out is None else Predictions(out, columns=columns)
     try:
-        skipped = _predict_all(found, stream, book, reading, bad, writer, columns)
+        skipped = _predict_all(found, stream, book, reading, data.bad, writer, columns)
         if writer is not None:
             writer.finish()
     finally:

@@ -10,8 +10,6 @@ from typing import Annotated
 import typer
 
 from rue.cli import options as o
-from rue.cli.app import app
-from rue.cli.commands.learn import require_task
 from rue.cli.folding import cut
 from rue.cli.interrupts import Interruptible
 from rue.cli.standard import writing_stdout
@@ -23,17 +21,17 @@ from rue.race.race import Racing
 from rue.reports.report import write_report
 from rue.streams.chunk import Chunk
 from rue.streams.data import Data
-from rue.streams.files.cutting import MAX_LINE
 
 __all__ = ["race"]
 
 
-@app.command(
+@o.command(
     epilog="To see what a learner costs and what it brings: `rue race clicks.csv --target clicked`, then "
     "`rue race clicks.csv --target clicked --learners mixture,ogd:step=sqrt:0.5,vw --plot race.png`."
 )
 def race(
-    data: o.DataPaths,
+    paths: o.DataPaths,
+    *,
     learners: Annotated[
         str | None,
         typer.Option(
@@ -44,20 +42,9 @@ def race(
             rich_help_panel="Learner",
         ),
     ] = None,
-    loss: o.LossSpec = None,
-    budget: o.Budget = None,
+    learning: Annotated[o.LearnerOptions, "loss budget no_intercept"],
     radius: Annotated[float, typer.Option(help="Certify against every linear model of this norm at most.")] = 10.0,
-    target: o.Target = None,
-    task: o.Task = "auto",
-    told: o.Format = None,
-    bits: o.Bits = 20,
-    no_intercept: o.NoIntercept = False,
-    weight: o.WeightColumn = None,
-    drop: o.Drop = "",
-    category: o.Category = "",
-    separator: o.Separator = None,
-    max_line: o.MaxLine = MAX_LINE,
-    bad: o.Bad = "stop",
+    data: o.DataOptions,
     report_path: o.ReportPath = None,
     plot: Annotated[
         str | None, typer.Option(metavar="OUT.png|.svg", help="Draw the risk of each against time.")
@@ -72,15 +59,22 @@ def race(
 
     `rue race day.vw --learners mixture,ogd,vw --report race.json --plot race.png`
     """
-    require_task(task)
+    data.require_task()
     outputs = {"--report": report_path, "--plot": plot}
     require_writable(*outputs.values())
     require_apart(outputs)
     if plot is not None:
         require_picture(plot)
-    named = None if learners is None else [one.strip() for one in _split(learners) if one.strip()]
-    racing = Racing(named, loss=loss, task=task, radius=radius, bad=bad, intercept=not no_intercept, budget=budget)
-    stream = o.open_data(data, told, target, weight, drop, category, separator, bits, max_line)
+    racing = Racing(
+        None if learners is None else [one.strip() for one in _split(learners) if one.strip()],
+        loss=learning.loss,
+        task=data.task,
+        radius=radius,
+        bad=data.bad,
+        intercept=learning.intercept,
+        budget=learning.budget,
+    )
+    stream = data.open(paths)
     require_not_read(outputs, stream.paths)
     with Interruptible() as asked:  # until the last byte is saved
         try:
@@ -88,15 +82,15 @@ def race(
             with Waiting(racing, progress.tell):
                 _run(racing, stream, asked.stop, progress)
             interrupted = asked.by is not None
-            found = racing.finish()
+            result = racing.finish()
         except BaseException:
             racing.abandon()
             raise
-        write_report(found.report(), report_path)
+        write_report(result.report(), report_path)
         if plot is not None:
-            found.plot(path=plot)
+            result.plot(path=plot)
         with writing_stdout():
-            typer.echo(found.table())
+            typer.echo(result.table())
             if interrupted:
                 typer.echo("\nstopped by Ctrl-C: this is true of what was learnt until then")
     return 130 if interrupted else 0
