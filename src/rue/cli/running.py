@@ -112,7 +112,6 @@ class Running:
     progress: Progress
     passes: int = 1
     predictions: Predictions | None = None
-    model: str | None = None
     checkpoint: str | None = None
     every: Every | None = None
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)

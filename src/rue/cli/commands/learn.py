@@ -128,7 +128,7 @@ def learn(
     rows = PredictionLog()
     writer = None if predictions is None else Predictions(predictions, kept)
     running = Running(
-        stream, going, Progress(quiet, radius), passes or 1, writer, model, checkpoint, often, history, number, spot
+        stream, going, Progress(quiet, radius), passes or 1, writer, checkpoint, often, history, number, spot
     )
     if plot is not None:
         running.record = lambda block, made: rows.add(going, block, made)
