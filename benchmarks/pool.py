@@ -81,9 +81,9 @@ def with_witnesses() -> list[tuple[str, float, str]]:
         pieces = list(blocks(stream[0][:ROWS], stream[1][:ROWS]))
 
         def run(radii: tuple[float, ...] | None, pieces: list[Any] = pieces) -> None:
-            going = Driver(witnesses=radii, units="largest", quick=True)
+            driver = Driver(witnesses=radii, units="largest", quick=True)
             for block in pieces:
-                going.learn(block)
+                driver.learn(block)
 
         times = best_of({"without": lambda: run(None), "with": lambda: run((1.0, 10.0, 100.0))})
         share = 100.0 * (times["with"] / times["without"] - 1.0)

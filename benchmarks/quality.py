@@ -52,25 +52,25 @@ class Stream(NamedTuple):
 def read(name: str) -> Stream:
     """A stream as rue reads it, learnt as `rue learn FILE` does."""
     file, options = STREAMS[name]
-    going, parts, labels, losses = Driver(), [], [], []
+    driver, parts, labels, losses = Driver(), [], [], []
     for block in Data((str(SHARED / file),), **options):
-        predictions = going.learn(block)
-        y = going.labels.encode(block.y)
+        predictions = driver.learn(block)
+        y = driver.labels.encode(block.y)
         parts.append(_csr(block.X) if block.sparse else sparse.csr_matrix(block.X))
         labels.append(y)
-        losses.append([going.learner.loss.value(p, label) for p, label in zip(predictions, y, strict=True)])
+        losses.append([driver.learner.loss.value(p, label) for p, label in zip(predictions, y, strict=True)])
     width = max(part.shape[1] for part in parts)
     for part in parts:
         part.resize(part.shape[0], width)
-    numbers, loss = going.labels.task == "regress", going.learner.loss
+    numbers, loss = driver.labels.task == "regress", driver.learner.loss
     ours = np.concatenate(losses)
     return Stream(
         sparse.vstack(parts).tocsr(),
         np.concatenate(labels),
         numbers,
         ours,
-        going.baselines.best_constant(loss) / ours.size,
-        going.baselines.no_change(loss) / ours.size,
+        driver.baselines.best_constant(loss) / ours.size,
+        driver.baselines.no_change(loss) / ours.size,
     )
 
 

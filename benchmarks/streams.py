@@ -201,9 +201,9 @@ def against_pyarrow() -> list[tuple[str, float, str]]:
                 path = written(folder, name, suffix, table, 4)
 
                 def ours(source: Callable[[], Any]) -> None:
-                    going = Driver(rue.OGD("logistic", domain="reals", step="sqrt:0.5"))
+                    driver = Driver(rue.OGD("logistic", domain="reals", step="sqrt:0.5"))
                     for block in source():
-                        going.learn(block)
+                        driver.learn(block)
 
                 def read(path: str = path, target: str = target) -> Iterator[Any]:
                     return (chunk.block for chunk in Data((path,), target=target).reads())

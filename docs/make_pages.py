@@ -85,7 +85,7 @@ def _signature(name: str) -> str:
 
 
 def theorems() -> str:
-    """Every identifier of THEORY.md: what it says, where the notes have it, and what they print wrongly."""
+    """Every identifier of docs/theory.md: its statement, where the lecture notes have it, and what they misprint."""
     kinds = {
         "Q": "The protocol",
         "A": "Algorithms",
@@ -96,10 +96,11 @@ def theorems() -> str:
     parts = [
         "# Theorems",
         "",
-        "Everything rue computes rests on these. Each can be played out: it then makes data for itself, runs the",
-        "library on them, and says what was claimed, what was observed, and whether it holds. `notes 000` to",
-        "`notes 004` are the lecture notes that rue began with; where they misprint something that a number can",
-        "refute, the run shows that the printed version fails and the right one holds.",
+        "Everything rue computes rests on these; [Theory](theory.md) has them in full. Each can be tested by a run: it",
+        "makes data, runs the library on them, and says what was claimed, what was observed, and whether it holds.",
+        "`notes 000` to `notes 004` are the lecture notes from which rue began. They are not part of rue, and nothing",
+        "here needs them. Where they misprint something that a number can refute, the run shows that the printed",
+        "version fails and the right one holds.",
         "",
         "```python",
         "import rue",

@@ -1,4 +1,8 @@
-"""`audit`: what a run did, what the theorems promise and what is true, beside each other, for a stored stream."""
+"""`audit`: for a stored stream, what a run did, what the theorems promise, and what is true, side by side.
+
+An audit learns the stream again round by round, solves for the best point in hindsight, and adds up every sum once more
+from the stored predictions, by other code than the run's. Each inequality that must hold between these is a `Check`.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +91,7 @@ class Audit:
     risk_bounds: tuple[RiskBound, ...]
     """On the risk of the average of the points played (B13, B14), if the examples are independent draws."""
     remarks: tuple[str, ...]
-    """What could not be said, and why."""
+    """What could not be computed or compared, and why."""
     checks: tuple[Check, ...]
     trace: Trace | None = None
     stored: Stored | None = None
@@ -118,14 +122,14 @@ class Audit:
 
     def __str__(self) -> str:
         run, (low, high) = self.run, self.regret
-        apart = [f"{n:,} {word}" for n, word in ((run.refused, "refused"), (run.skipped, "skipped")) if n]
+        left_out = [f"{n:,} {word}" for n, word in ((run.refused, "refused"), (run.skipped, "skipped")) if n]
         wrong = "" if run.mistakes is None else f"; {run.mistakes:,} mistakes ({run.mistakes / run.examples:.2%})"
         ridge = run.evidence.penalty
         of_it = f", {ridge:,.6g} of it the regulariser's" if run.evidence.lambda_ else ""
         failed = sum(not check.holds for check in self.checks)
         lines = [
             ("learner", repr(run.learner)),
-            ("stream", f"{run.examples:,} examples learnt" + "".join(f", {words}" for words in apart)),
+            ("stream", f"{run.examples:,} examples learnt" + "".join(f", {words}" for words in left_out)),
             ("loss", f"{self.loss:,.8g}{of_it}; {run.risk:.6g} a round (sequential risk){wrong}"),
             ("hindsight", str(self.comparator)),
             (
@@ -371,7 +375,10 @@ def _within(K: Domain, own: Domain) -> bool:
 
 
 def _compared(bound: Bound, regret: tuple[float, float]) -> Bound:
-    """The bound beside the regret: the upper end if that obeys it, and else the lower, which is no less than true."""
+    """The bound with the regret observed: its upper end if that obeys the bound, else its lower end.
+
+    The regret lies between the two, so a bound fails for certain only if the lower end exceeds it.
+    """
     low, high = regret
     if math.isnan(low):
         return bound

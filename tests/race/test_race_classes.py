@@ -78,9 +78,9 @@ def test_baselines_and_what_there_is_not():
     found = rue.race(X, y, learners=["mixture"], task="multiclass")
     shares = np.unique(y, return_counts=True)[1] / len(y)
     assert found.best_constant == pytest.approx(-len(y) * float(shares @ np.log(shares)))
-    going = Driver(task="multiclass")
-    going.learn(rue.Block(X, y))
-    assert found.no_change == report(going)["no_change"]
+    driver = Driver(task="multiclass")
+    driver.learn(rue.Block(X, y))
+    assert found.no_change == report(driver)["no_change"]
     assert found.comparator_loss_at_least is None
     assert found["mixture"].regret_at_most is None
     said = json.loads(json.dumps(found.report(), allow_nan=False))

@@ -62,15 +62,15 @@ def test_the_course_comes_back_bit_for_bit(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_going_on_is_not_having_stopped(tmp_path, kind):
     X, y, how, _ = data(kind)
-    going = Driver(**how)
-    going.learn(rue.Block(X, y))
+    driver = Driver(**how)
+    driver.learn(rue.Block(X, y))
     for cut in (1, 40, 64, 89):
         first = rue.learn(X[:cut], y[:cut], task="multiclass" if kind == "classes" else "auto", **how)
         save(first, tmp_path / "m")
         found = load(tmp_path / "m")
         on = Driver.resume(found.learner, found.labels, found.evidence, course=found.course)
         on.learn(rue.Block(X[cut:], y[cut:]))
-        assert bits(on.course) == bits(going.course)
+        assert bits(on.course) == bits(driver.course)
 
 
 def test_marks_count_what_was_left_out_too(tmp_path):

@@ -17,7 +17,11 @@ _HEAD = f"{'examples':>12} {'risk':>11} {'since last':>11} {'regret at most':>15
 
 
 class Progress:
-    """What has been learnt so far; silent if told so."""
+    """Shows how far a run has come and its risk so far; with `quiet` nothing.
+
+    On a terminal it is one line, written anew at most ten times a second, and more rarely if the certificate takes
+    long. Elsewhere it is a row whenever the number of examples has doubled, as Vowpal Wabbit does it.
+    """
 
     def __init__(self, quiet: bool, radius: float | None, to: TextIO | None = None) -> None:
         self.quiet, self.radius = quiet, radius
@@ -44,7 +48,7 @@ class Progress:
             self._row(driver)
 
     def tell(self, sentences: list[str]) -> None:
-        """Say what has not been said yet."""
+        """Print those warnings about the data that have not been printed yet."""
         for sentence in () if self.quiet else sentences[self.shown :]:
             self._print(f"note: {sentence}")
         self.shown = len(sentences)
@@ -61,10 +65,11 @@ class Progress:
     def _print(self, text: str, end: str = "\n") -> None:
         try:
             print(text, end=end, file=self.to, flush=True)
-        except OSError:  # nobody reads it any more, which is no reason to stop learning
+        except OSError:  # stderr is closed, which is no reason to stop learning
             self.quiet = True
 
     def _row(self, driver: Driver) -> None:
+        """A row of the table: the risk so far, and of the examples since the last row."""
         sums = driver.sums
         loss, mass = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT])
         if mass == self.before[1]:
@@ -81,6 +86,7 @@ class Progress:
         self._print(f"{driver.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}")
 
     def _now(self, driver: Driver, share: float | None) -> str:
+        """The line on a terminal."""
         sums = driver.sums
         seconds = time.monotonic() - self.started
         mass = float(sums[accounts.WEIGHT])

@@ -1,4 +1,4 @@
-"""One pass of the command line: data in, accounts, predictions, checkpoints and a model out; may stop at any moment."""
+"""A run of the command line: files in; predictions, checkpoints and a model out; it may be interrupted any time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Every:
 
 
 class Predictions:
-    """The CSV of predictions, which takes its name when all is done; `resumed` as in `Output`."""
+    """The CSV of predictions, written to a temporary file that gets its name at the end; `resumed` as in `Output`."""
 
     def __init__(
         self, path: str, resumed: tuple[str | None, int] | None = None, columns: Iterable[Any] = ("prediction",)
@@ -75,7 +75,7 @@ class Predictions:
         return self.output.failed
 
     def place(self) -> dict[str, Any]:
-        """What a checkpoint records: the bytes that are safely on the disk, and the temporary file's name."""
+        """What a checkpoint records: how many bytes are safely on the disk, and the temporary file's name."""
         length = None if self.broken else self.output.length()
         temporary = self.output.temporary
         return {
@@ -112,7 +112,6 @@ class Running:
     progress: Progress
     passes: int = 1
     predictions: Predictions | None = None
-    model: str | None = None
     checkpoint: str | None = None
     every: Every | None = None
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -166,6 +165,7 @@ class Running:
     # Saving.
 
     def _maybe_save(self) -> None:
+        """Write a checkpoint if one is due."""
         if self.checkpoint is None or self.every is None:
             return
         examples, seconds = self.driver.examples - self.saved_examples, time.monotonic() - self.saved_at
@@ -180,7 +180,7 @@ class Running:
         save_model(self.snapshot(finished), path)
 
     def save_checkpoint(self) -> None:
-        """The state; from now on the temporary file of the predictions is left for whoever resumes."""
+        """Write the checkpoint; from now on the temporary file of predictions is left in place, for `--resume`."""
         assert self.checkpoint is not None
         self.save(self.checkpoint, finished=False)
         if self.predictions is not None:
@@ -214,7 +214,7 @@ class Running:
         )
 
     def _position(self) -> dict[str, Any]:
-        """Where in the data, and in the file of predictions, whoever resumes goes on."""
+        """Where `--resume` is to go on, in the data and in the file of predictions."""
         return {
             "paths": list(self.data.paths),
             "format": self.data.format_name,

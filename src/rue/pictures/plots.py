@@ -86,6 +86,7 @@ def plot_regret(source: Audit | Game, ax: Axes | None = None, *, hindsight: int 
 
 
 def _regret_of_game(game: Game, panel: Panel) -> Axes:
+    """Regret, certificate, bounds, and what the opponent forces, which is not drawn where it equals another curve."""
     curves, T = GameCurves(game), game.T
     fine, rough = times(T, FINE), times(T, COARSE)
     name = "regret" if curves.closed else "regret, at least"
@@ -255,6 +256,7 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
 
 
 def _hindsight(panel: Panel, audit: Audit, radii: Any, count: int | None, most: float) -> None:
+    """Dots for the best in hindsight at `count` radii and at the audit's own, as far as they lose at most `most`."""
     curves, own = AuditCurves(audit), audit.certificate.radius
     if audit.domain.whole_space:  # the best of all is the best of its size
         own = float(np.linalg.norm(audit.comparator.point))
@@ -300,6 +302,7 @@ def draw_game(game: Game, path: Any = None) -> Figure:
 
 
 def _drawn(wanted: list[Any], source: Any, title: str, path: Any) -> Figure:
+    """A figure with one panel for each of the functions `wanted`, saved if there is a path."""
     if path is not None:
         require_picture(path)
     figure = new_figure(len(wanted))
@@ -322,6 +325,7 @@ def _headline(run: Run) -> str:
 
 
 def _run_of(source: Any, who: str) -> Run:
+    """The run behind a run or an audit; `who` asks."""
     if isinstance(source, Audit):
         return source.run
     if not isinstance(source, Run):

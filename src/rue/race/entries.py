@@ -72,7 +72,7 @@ class Race:
         raise KeyError(name)
 
     def table(self) -> str:
-        """One line a learner, the best first, with what no learning at all would have lost."""
+        """One line for each learner, the best first, then the two baselines that learn nothing."""
         classes = self.task != "regress"
         lines = [_line("learner", "risk", "error" if classes else "", "total loss", "regret at most", "CPU s", "")]
         for entry in self.entries:
@@ -110,7 +110,7 @@ class Race:
         return self.table()
 
     def report(self) -> dict[str, Any]:
-        """The same for a program."""
+        """The same as a dictionary for JSON; its fields are never renamed."""
         entries = []
         for entry in self.entries:
             fields = dataclasses.asdict(entry)
@@ -156,8 +156,10 @@ def _line(name: str, risk: str, error: str, loss: str, regret: str = "", seconds
 
 
 def _shown(value: float | None, form: str) -> str:
+    """A number for the table, – where there is none."""
     return "–" if value is None else "∞" if value == math.inf else format(value, form)
 
 
 def _number(value: float | None) -> float | None:
+    """A number for JSON, which knows neither infinity nor NaN."""
     return value if value is not None and math.isfinite(value) else None

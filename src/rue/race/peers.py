@@ -1,9 +1,9 @@
-"""Other systems at their defaults, given the same features one example after the other: VW, River, scikit-learn.
+"""Peers: other systems at their defaults, given the same examples one by one: Vowpal Wabbit, River, scikit-learn.
 
-They are imported, or started, when one is opened. Each says what it predicts before it learns, as the loss takes it:
-for logistic loss the log-odds, for more than two classes the score of `LogLoss`. An example of weight 0 is predicted
-and not learnt, as everywhere. Of more than two classes Vowpal Wabbit and scikit-learn must know the number before they
-start, so all three are told, and are as likely to say one as another at first; the learners of rue find them out.
+A peer is imported, or started as a process, when it is opened. It predicts each example before it learns it, on the
+scale of the loss: log-odds for logistic loss, the score of `LogLoss` for more than two classes. An example of weight 0
+is predicted and not learnt, as everywhere in rue. Vowpal Wabbit and scikit-learn must know the number of classes before
+they start. So all three peers are told it, and begin with equal probabilities; rue's learners discover the classes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Broken(RueError):
 
 
 class Peer(Protocol):
-    """A learner of another system."""
+    """A learner of another system, as a race drives it."""
 
     about: str
     """What it is, in its own system's words."""
@@ -73,6 +73,7 @@ def _rows(block: Block) -> Iterator[tuple[Any, list[float]]]:
 
 
 def _weights(block: Block) -> list[float]:
+    """One weight for each row."""
     column = block.column_of_weights()
     return column.tolist() if column.size else [1.0] * len(block)
 
@@ -84,6 +85,7 @@ def _score(chances: Mapping[float, float], y: float) -> float:
 
 
 def _classes_note(classes: int) -> str:
+    """The end of a note in the table; empty where there are two classes, or none."""
     return f"; told of {classes} classes before it starts" if classes else ""
 
 
@@ -107,7 +109,8 @@ class VowpalWabbit:
         many = min(28, (block.width * self.classes).bit_length())  # a feature has a weight for each class
         bits = max(18, block.width.bit_length(), many, 24 if block.sparse else 0)  # so that features do not collide
         settings = [*self.arguments, "-b", str(bits), "--quiet", "-d", "/dev/stdin", "-p", "/dev/stdout"]
-        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
+        # Not a pipe: nothing reads it before the process ends, and a full pipe would stop it. Closed in `close`.
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
             [sys.executable, "-m", "vowpalwabbit", *settings],
             stdin=subprocess.PIPE,

@@ -1,4 +1,9 @@
-"""`race`: learners side by side on one stream in one reading, each scored and certified alike."""
+"""`race`: several learners on one stream, which is read once; each is scored and certified in the same way.
+
+Every block goes to every learner. What it predicts is scored by the race's own loss, whatever loss it learns with, so
+that the totals can be compared. One lower bound on the loss of all linear models serves for all certificates: the best
+of those that the learners' predictions and the race's witnesses prove (docs/theory.md, D1, D3).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ from rue.streams import Block, Labels, blocks
 __all__ = ["Racing", "race"]
 
 OWN = ("mixture", "adagrad", "ogd")
-"""Who runs when nobody is named, with the peers that are installed."""
+"""Rue's own learners in a race for which none was named; the peers that are installed run too."""
 ROWS = 4096
 """How many rows a learner is given at a time: some peers take a second for them."""
 
@@ -62,7 +67,7 @@ class _Own:
 
 
 class _Lane:
-    """A learner, or a peer, on its way, and its accounts by the race's loss."""
+    """One contestant: a learner of rue's or a peer, and its accounts by the race's loss."""
 
     def __init__(self, name: str, runner: Any, evidence: Evidence) -> None:
         self.name, self.runner, self.evidence = name, runner, evidence
@@ -71,7 +76,7 @@ class _Lane:
         self.course: list[tuple[int, float]] = []
 
     def learn(self, block: Block, intercept: bool, before: int) -> None:
-        """Some rows, `before` which there were others."""
+        """Learn a block and score its predictions; `before` is the number of examples before it, for messages."""
         try:
             out = self.runner.learn(block)
         except Broken as error:
@@ -88,11 +93,13 @@ class _Lane:
         return float(self.runner.seconds)
 
     def mark(self, t: int) -> None:
+        """Note the risk after t examples, for the picture."""
         if not self.broken and (risk := self.risk) is not None:
             self.course.append((t, risk))
 
     @property
     def risk(self) -> float | None:
+        """The sequential risk so far (Q1); None before the first example of a weight above 0."""
         mass = float(self.evidence.ledger.sums[accounts.WEIGHT])
         return float(self.evidence.ledger.sums[accounts.LOSS]) / mass if mass else None
 
@@ -114,7 +121,7 @@ class _Lane:
 
 
 class Racing:
-    """A race on its way: blocks go in; it may end at any moment with a true account."""
+    """A race that is being run: `learn` takes its blocks one by one, and `finish` may be called after any of them."""
 
     def __init__(
         self,
@@ -155,7 +162,7 @@ class Racing:
             self._line_up()
 
     def _line_up(self) -> None:
-        """Make everyone, once the loss is known."""
+        """Make the contestants, once the loss is known."""
         options: Any = {} if self._many else {"units": "largest", "witnesses": self.radius, "quick": True}
         self.stream = open_evidence(self.loss, **options)
         for one in self.wanted:
@@ -219,7 +226,7 @@ class Racing:
                 self._line_up()
 
     def learn(self, block: Block, after: Callable[[Racing], bool] = lambda racing: True) -> None:
-        """Give a block to everyone; `after` some rows it is asked whether to go on."""
+        """Give a block to every contestant, at most `ROWS` rows at a time; `after` each time says whether to go on."""
         if block.y is None:
             raise DataError("a block has no labels: every block of a stream needs y.")
         self.begin(block.y)
@@ -242,9 +249,10 @@ class Racing:
                 return
 
     def _round(self, block: Block) -> None:
-        """Some rows for everyone; what is said of the stream comes from one who always predicts 0 and the witnesses.
+        """Some rows for every contestant, and for the evidence about the stream itself.
 
-        Of more than two classes, for which 0 is no prediction, from one who is always right.
+        That evidence needs some predictions, and a constant one serves: its witnesses prove what is to be proved. It is
+        0, or with more than two classes, where 0 is no prediction, the score of a model that is always right.
         """
         nothing, weights = np.full(len(block), float(self._many)), block.column_of_weights()
         self.stream.enter(block, nothing, self.intercept, 0)
@@ -254,7 +262,7 @@ class Racing:
                 lane.learn(block, self.intercept, self.seen)
 
     def _usable(self, block: Block, given: Any) -> Block:
-        """The examples that everyone can take; another stops the race, or is left out."""
+        """The examples that every contestant can take; another one stops the race, or is left out with bad="skip"."""
         assert self.labels is not None
         weights = block.column_of_weights()
         good = np.array([bool(self.loss.accepts(label)) for label in block.labels().tolist()], dtype=bool)
@@ -314,7 +322,7 @@ class Racing:
         )
 
     def _at_least(self) -> tuple[float | None, Any]:
-        """What every linear model must have lost, by whoever proves most, and the scales of the features."""
+        """The largest lower bound on the loss of linear models that any evidence proves, and the features' scales."""
         if self._many:
             return None, None
         K, scales = Ball(self.radius), self.stream.scales()
@@ -323,7 +331,7 @@ class Racing:
         return max(proof.comparator_loss_at_least for proof in proofs), scales
 
     def _news(self) -> list[str]:
-        """What to know of new classes, where learners that find them meet peers that were told of them."""
+        """Notes on classes: rue's learners discover them, while the peers were told their number before the start."""
         assert self.labels is not None
         own, peers = ([lane.name for lane in self.lanes if lane.own is which] for which in (True, False))
         if not peers or not self._many:

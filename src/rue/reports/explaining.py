@@ -1,8 +1,8 @@
-"""What a model goes by: its weights by the names of features, and the parts of one prediction; and a plain table of it.
+"""What a model has learnt: its weights by the names of features, and one prediction as a sum over features.
 
-Weights are of features as the data has them. Of a learner that keeps an average they are the average's, as its
-predictions are; of a mixture they are the posterior mean of its members' weights. A mixture mixes predictions, not
-weights, so what its weights say is near what it predicts, and `Explanation.rest` says how near.
+Weights are for features as the data has them. A learner that keeps an average predicts by it, so its weights are the
+average's. The weights of a mixture are the posterior mean of its members' weights. A mixture mixes predictions, not
+weights, so these weights come near to its prediction, and `Explanation.rest` is what they miss.
 """
 
 from __future__ import annotations
@@ -217,6 +217,7 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
 
 
 def _model(what: Any) -> Model:
+    """Whatever `weights_of` and `explain` take, as a model."""
     what = getattr(what, "model_", what)
     if isinstance(what, str | os.PathLike):
         return load_model(what)
@@ -252,6 +253,7 @@ def features_in_use(learner: Learner) -> int:
 
 
 def _names(model: Model) -> dict[int, str]:
+    """The names of features: those of dicts that the learner saw, and those of the data."""
     return {**{j: str(name) for name, j in model.learner.names.places.items()}, **model.names}
 
 
@@ -282,6 +284,7 @@ def _row(model: Model, x: Any) -> tuple[Any, Any]:
 
 
 def _by_name(model: Model, x: Mapping[Any, Any]) -> tuple[Any, Any]:
+    """Indices and values of an example given by names; names that the model does not know are left out."""
     if not model.names:
         raise DataError("the model was learnt from rows by position: it knows no names of features.")
     places = {name: j for j, name in model.names.items()}
@@ -290,6 +293,7 @@ def _by_name(model: Model, x: Mapping[Any, Any]) -> tuple[Any, Any]:
 
 
 def _table_row(model: Model, x: Any) -> tuple[Any, Any]:
+    """Indices and values of a row of a table, read as the model's own data were."""
     if isinstance(x, Mapping):
         import pyarrow as pa
 

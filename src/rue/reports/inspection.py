@@ -61,9 +61,9 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
 
 
 LOOKS = 5
-"""How many moments the weights of members are told of."""
+"""At how many moments the page shows the weights of members."""
 LEADING = 0.2
-"""The weight from which the heaviest member is said to have led."""
+"""A member leads if it is the heaviest and has at least this weight."""
 
 
 def _over_time(model: Model, mixture: Standing) -> list[str]:

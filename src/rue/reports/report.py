@@ -1,4 +1,4 @@
-"""What a person or a program reads of a pass: one page, and one dictionary whose fields are never renamed."""
+"""The report of a run: a dictionary for programs, whose fields are never renamed, and a page for people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["certificate_report", "certified", "page", "report", "write_report"]
 
 
 def certified(driver: Driver, radius: float | None = None) -> Certificate | None:
-    """What a pass proves so far; None before its first example."""
+    """The certificate of a run as far as it has come; None before its first example, or for more than two classes."""
     if driver.evidence is None or not driver.examples or driver.learner.loss.task == "multiclass":
         return None
     return certificate_of(driver.learner, driver.evidence, driver.refused + driver.skipped, radius)
@@ -38,7 +38,10 @@ def report(
     audit: Audit | None = None,
     total: float = 0.0,
 ) -> dict[str, Any]:
-    """The report of a pass; numbers that do not exist are None. Its features are those with a weight other than 0."""
+    """The report of a run, ready for JSON; a number that does not exist, or is not finite, is None.
+
+    `features` counts those with a weight other than 0; `total` is how many seconds everything took.
+    """
     learner, evidence = driver.learner, driver.evidence
     known = learner is not None and evidence is not None
     sums = evidence.ledger.sums if evidence is not None else np.zeros(5)
@@ -99,6 +102,7 @@ def _at_witnesses(driver: Driver) -> list[dict[str, Any]] | None:
 
 
 def _mixture(mixture: Standing | None) -> dict[str, Any] | None:
+    """The members of a mixture and the price of mixing (docs/theory.md, B12)."""
     if mixture is None:
         return None
     members = [{**dataclasses.asdict(member), "loss": _number(member.loss)} for member in mixture.members]
@@ -127,10 +131,12 @@ def certificate_report(certificate: Certificate, examples: int, skipped: int, ma
 
 
 def _number(value: float) -> float | None:
+    """A number for JSON, which knows neither infinity nor NaN."""
     return float(value) if math.isfinite(value) else None
 
 
 def _classes(driver: Driver) -> dict[str, Any] | None:
+    """By the number that stands for it, what each class is called in the data."""
     labels = driver.labels
     if labels is None or labels.task == "regress":
         return None
@@ -188,7 +194,7 @@ def write_report(summary: dict[str, Any], path: str | None) -> None:
 
 
 def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
-    """The same for a person: a few lines, each a thing to act on, wrapped to a width."""
+    """The report for people: a few lines, wrapped to a width; `stopped` says why the run ended early, if it did."""
     lines = []
     if stopped:
         lines += [stopped, ""]
@@ -234,6 +240,7 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
 
 
 def _briefly(certificate: dict[str, Any]) -> str:
+    """One line about the certificate at a witness's radius."""
     least, most = certificate["comparator_loss_at_least"], certificate["regret_at_most"]
     if most is None:
         return _row(f"norm ≤ {certificate['radius']:g}", "nothing is certified")
@@ -241,6 +248,7 @@ def _briefly(certificate: dict[str, Any]) -> str:
 
 
 def _list_classes(labels: dict[str, Any]) -> str:
+    """The classes on one line, the first eight if there are many."""
     if "-1" in labels:
         return f"−1 is {labels['-1']!r}, +1 is {labels['+1']!r}"
     few = list(map(repr, labels.values()))[:8]

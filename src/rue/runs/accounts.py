@@ -90,7 +90,7 @@ class EvidenceAccounts:
             self.wait()  # all arrays are about to be rearranged
         self._evidence.follow(learner)
         if self._uses_helper(learner):
-            return self._evidence.ledger._replace(apart=True)
+            return self._evidence.ledger._replace(adds_gradients=False)
         self._evidence.widen(self._evidence.room_for(learner.places))
         return self._evidence.ledger
 

@@ -1,6 +1,6 @@
-"""What no learning at all would have lost: the best constant, and saying the last label again.
+"""Baselines: the loss of the best constant prediction, and of predicting the last label again.
 
-A report shows both beside the learner's loss: on an autocorrelated stream a low error is no achievement.
+A report shows both next to the learner's loss. On a stream whose labels hardly change, a low error is no achievement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rue.losses import Loss
 __all__ = ["Baselines"]
 
 MOST = 65_536
-"""How many distinct labels are kept; when there are more, they lose their last binary digits, four at a time."""
+"""The most distinct labels to store; if there are more, all lose their last four binary digits, again and again."""
 
 # Of the labels so far: the weight of those below and above 0 (of two classes), of the first one, of those that repeat
 # the last one and of the others; for numbers Σ weight·ℓ(y_{t−1}, y_t), Σ weight, the mean, Σ weight·(y − mean)²; and
@@ -68,7 +68,7 @@ def _total(loss: Any, c: Any, y: Any, weights: Any) -> Any:
 
 @dataclasses.dataclass
 class Baselines:
-    """Sums over the labels of a stream, in the order they came."""
+    """Sums over the labels of a stream in their order, which give both baselines without storing the stream."""
 
     sums: Any = dataclasses.field(default_factory=lambda: np.array([0.0] * LAST + [math.nan]))
     values: Any = dataclasses.field(default_factory=lambda: np.empty(0))
@@ -78,7 +78,7 @@ class Baselines:
     digits: int = 53
 
     def enter(self, loss: Loss, y: Any, weights: Any, predictions: Any) -> None:
-        """Some consecutive labels as the loss takes them; those without a prediction are left out."""
+        """Add consecutive labels, as the loss takes them; those without a prediction (NaN) are left out."""
         left_out = np.isnan(predictions)
         if weights.size:
             left_out |= ~(weights > 0.0)
@@ -100,6 +100,7 @@ class Baselines:
                 self._merge(self.values, self.masses)
 
     def _merge(self, values: Any, masses: Any) -> None:
+        """Store these labels and weights, equal labels together; first cut to `digits` binary digits."""
         if self.digits < 53:
             mantissas, exponents = np.frexp(values)
             values = np.ldexp(np.trunc(np.ldexp(mantissas, self.digits)), exponents - self.digits)
@@ -124,7 +125,7 @@ class Baselines:
         return _least(_at(loss, self.values, self.masses), float(self.values[0]), float(self.values[-1]))
 
     def no_change(self, loss: Loss) -> float:
-        """What saying the last label again loses; of classes always as confidently, as is best in hindsight."""
+        """The loss of predicting the last label again; for classes, with the confidence that is best in hindsight."""
         if loss.task == "regress":
             return float(self.sums[REPEATED])
         if loss.task == "multiclass":
@@ -142,6 +143,7 @@ class Baselines:
         )
 
     def _classes(self, loss: Loss, masses: Any, low: float) -> float:
+        """The least loss of one score c in [low, 64] on labels −1 and +1 of these weights."""
         return _least(_at(loss, np.array([-1.0, 1.0]), np.ascontiguousarray(masses)), low, 64.0)
 
 

@@ -1,7 +1,7 @@
 """Estimators for scikit-learn: rue's learners behind `fit`, `partial_fit` and `predict`, with their certificates.
 
 They learn in the order of the rows and never shuffle, in one pass: `partial_fit` in pieces of any size gives the same
-bits as one call. Fitted, they have beside what scikit-learn asks for
+bits as one call. Once fitted, they have these attributes besides scikit-learn's own:
 
 | attribute | what it is |
 |---|---|

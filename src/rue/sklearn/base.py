@@ -1,4 +1,4 @@
-"""What the estimators for scikit-learn have in common."""
+"""What the estimators for scikit-learn have in common: a learner, its evidence, and scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Online(BaseEstimator):
             self.refused_ += driver.refused
 
     def _settled(self) -> Self:
-        """Refuse to have learnt nothing; a piece of a stream, however, may be all of weight 0."""
+        """Refuse a fit to rows that are all of weight 0; in `partial_fit`, a part of a stream may be."""
         if not self.learner_.t and not self.refused_:
             raise DataError("the sample weights are all zero: there is nothing to learn.")
         return self
@@ -113,6 +113,7 @@ class Online(BaseEstimator):
         return certificate_of(self.learner_, self.evidence_, self.refused_, radius, domain, units)
 
     def _labels(self) -> Labels:
+        """What the numbers that were learnt stand for."""
         return Labels("regress")
 
     @property

@@ -107,7 +107,6 @@ def learn(
         Progress(quiet, radius),
         passes or 1,
         writer,
-        model,
         checkpoint,
         often,
         history,

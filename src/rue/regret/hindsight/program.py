@@ -50,7 +50,16 @@ def _sparse_gram(indptr: Any, indices: Any, values: Any, D: Any, H: Any) -> None
 
 
 class Hindsight:
-    """The objective over a stream and a domain: its value, its derivatives and its lower bounds."""
+    """The objective F over a stream and a domain: its value, its derivatives and its lower bounds.
+
+    Any slopes g_t in the range of the losses' slopes prove a lower bound on F over all of K, by Fenchel's inequality
+    (docs/theory.md, D5):
+
+        F(u) ≥ −Σ (weight·ℓ)*(g_t) + inf over v in K of [⟨Σ g_t x_t, v⟩ + (λΣweight/2)‖v‖²].
+
+    Solvers choose slopes to make it large; what they choose need not be exact for the bound to be true. Every bound is
+    lowered by an allowance for rounding (docs/theory.md, end of section 6).
+    """
 
     def __init__(
         self, X: Any, y: Any, weights: Any, loss: Loss, lambda_: float, domain: Domain, intercept: bool

@@ -24,7 +24,7 @@ _SHARPENED = 20_000_000
 
 
 class Best:
-    """The best point and the best lower bound found so far."""
+    """The best point and the best lower bound so far: solvers offer candidates, and ask whether the gap is small."""
 
     def __init__(self, problem: Hindsight, tolerance: float) -> None:
         self.problem, self.tolerance = problem, tolerance

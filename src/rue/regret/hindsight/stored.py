@@ -19,7 +19,7 @@ __all__ = ["Stored"]
 
 
 class _Run(Protocol):
-    """A `rue.Run`, which lives a floor above."""
+    """What is needed of a `rue.Run`; its own module imports this one's layer, so it cannot be imported here."""
 
     @property
     def learner(self) -> Learner: ...
@@ -74,6 +74,7 @@ class Stored:
         return norms_of_rows(self.X, self.intercept)
 
     def best(self, K: Domain, lambda_: float, tolerance: float = 1e-6, weights: Any = None) -> Comparator:
+        """The best point of K in hindsight, by other weights than the run's if given."""
         return best_in_hindsight(
             self.X,
             self.y,
