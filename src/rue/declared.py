@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 __all__ = ["Declared"]
 
 _PUT_THERE_BY_PARAMETER = frozenset({"Twin", "_own_post_init"})
+"""Attributes that `@parameter` gives every class anew: they say nothing about its mathematics."""
 
 
 class Declared:
@@ -43,6 +44,7 @@ class Declared:
         unknown = {name: root[name] for root in roots for name in root["FACTS"]}
         stated = {name: next(base for base in cls.__mro__ if name in vars(base)) for name in unknown}
         others = {base for base in stated.values() if base is not cls and "FACTS" not in vars(base)}
+        # All facts of a base go together: a loss with another slope has another conjugate, constant and proximal step.
         doubtful = {base for base in others if _replaced(cls, base, unknown)}
         for name, base in stated.items():
             if base in doubtful:

@@ -1,4 +1,4 @@
-"""What the JSON of a model file may hold: one table for each part, and one function that compares.
+"""What the JSON of a model file may hold: a table of rules for each part, and `require`, which applies them.
 
 The parts `history`, `features`, `counts` and `position` are plain JSON that callers may extend, so names that are not
 listed here are let through; a name that is listed must have a value that its rule accepts. Readers that need a name to
@@ -16,16 +16,19 @@ from rue.errors import DataError
 __all__ = ["COUNTS", "FEATURES", "HISTORY", "POSITION", "require"]
 
 Rule = Callable[[Any], bool]
+"""Whether a value is possible."""
 
 _MOST = 2**53
 """Numbers of bytes, rows and examples are below this, as floats count no further."""
 
 
 def _whole(least: int = 0, most: int = _MOST) -> Rule:
+    """A whole number within limits; not True or False, which Python counts as such."""
     return lambda value: type(value) is int and least <= value <= most
 
 
 def _number(value: Any) -> bool:
+    """A finite number."""
     return type(value) in (int, float) and abs(value) < math.inf
 
 
@@ -38,6 +41,7 @@ def _text(value: Any) -> bool:
 
 
 def _columns(value: Any) -> bool:
+    """The plan of a table's columns."""
     from rue.streams.tables.columns import Columns
 
     try:
@@ -51,6 +55,8 @@ def _or_none(rule: Rule) -> Rule:
 
 
 def _each(rule: Rule, length: int | None = None, most: int = 2**17) -> Rule:
+    """A list whose members all obey a rule, of a certain length or of at most so many."""
+
     def holds(value: Any) -> bool:
         fits = type(value) is list and len(value) <= most and length in (None, len(value))
         return fits and all(map(rule, value))

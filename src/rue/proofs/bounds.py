@@ -24,11 +24,11 @@ __all__ = ["B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10"]
 def _bound(learner: Learner, X: Any, y: Any, name: str) -> tuple[float, float, float]:
     """Loss of a run, and its bounds of an identifier: from the data (if there is one) and in the worst case."""
     seen = trace(learner, X, y)
-    found = {bound.form: bound.value for bound in bounds(seen) if bound.theorem == name and bound.met}
+    values = {bound.form: bound.value for bound in bounds(seen) if bound.theorem == name and bound.met}
     total = float(seen.losses.sum())
     if seen.lambda_:
         total += 0.5 * seen.lambda_ * float(seen.point_squares.sum())
-    return total, found.get("data", math.nan), found.get("worst case", math.nan)
+    return total, values.get("data", math.nan), values.get("worst case", math.nan)
 
 
 @theorem(
