@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from rue import ledger as accounts
 from rue.compiled import values
 from rue.domains import Domain
 from rue.errors import BadExample, NoRoom, SettingsError
+from rue.layout import Array, Layout
 from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
 from rue.losses import Loss
 from rue.memory import gibibytes, memory_limit
@@ -36,6 +38,9 @@ __all__ = ["Evidence", "Largest", "open_evidence"]
 _0 = np.uint64(0)
 NARROW = 64
 """The most coordinates for which curvature is kept that nobody asked for: about as dear as a few witnesses."""
+
+
+LARGEST = Layout(Array("magnitudes", "The largest magnitude of each feature.", ("coordinate",), merge="maximum"))
 
 
 @values
@@ -62,9 +67,10 @@ class Largest(NamedTuple):
         magnitudes[: self.magnitudes.size] = self.magnitudes
         return Largest(magnitudes)
 
-    def merged(self, other: Largest) -> Largest:
-        size = max(self.magnitudes.size, other.magnitudes.size)
-        return Largest(np.maximum(self.grown(size).magnitudes, other.grown(size).magnitudes))
+    def merge(self, parts: Sequence[Largest]) -> Largest:
+        """That of several parts of a stream together."""
+        size = max(part.magnitudes.size for part in (self, *parts))
+        return Largest(**LARGEST.merged(self.grown(size), [part.grown(size) for part in parts]))
 
 
 @dataclasses.dataclass(eq=False)
@@ -221,25 +227,67 @@ class Evidence:
                     given = block.in_order().rows(intercept)
 
     def merged(self, other: Evidence) -> Evidence:
-        """The evidence of two parts of a stream together, whichever learners they had."""
-        if self.loss != other.loss or self.lambda_ != other.lambda_:
-            raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
-        if self.numbering is not other.numbering:
-            common = copy.deepcopy(self.numbering) or Numbering(max(0, self.ledger.S.size - int(other.intercept)))
-            intercept = other.intercept if self.numbering is None else self.intercept
-            theirs_moved = other.renumbered(common, intercept)
-            return self.renumbered(common, intercept).merged(theirs_moved)
-        theirs = dict(other._keepers())
-        both: dict[str, Any] = {name: keeper.merged(theirs[name]) for name, keeper in self._keepers() if name in theirs}
+        """The evidence of two parts of a stream together, whichever learners they had.
+
+        >>> import rue
+        >>> X, y = rue.census()
+        >>> halves = [rue.learn(X[:500], y[:500]), rue.learn(X[500:1000], y[500:1000])]
+        >>> both = halves[0].evidence.merged(halves[1].evidence)
+        >>> int(both.ledger.sums[0])
+        1000
+        """
+        self._require_like(other)
+        return self._empty().merge([self, other])
+
+    def merge(self, parts: Sequence[Evidence]) -> Evidence:
+        """The evidence about all examples that several parts have entered, each of which went on from a copy of this.
+
+        The sums of D1, D2 and D4, and those of every witness, are added since the base, so that the certificate is that
+        of one pass with the same predictions, up to rounding. The digest may prove less than one pass's, see its
+        `merge`; parts whose evidence begins afresh and is put together by `merged` prove more. A part that has entered
+        nothing does not count; if one alone has, a copy of it is returned.
+        """
+        for part in parts:
+            self._require_like(part)
+        examples = float(self.ledger.sums[accounts.EXAMPLES])
+        begun = [part for part in parts if part.ledger.sums[accounts.EXAMPLES] != examples]
+        if len(begun) <= 1:
+            return copy.deepcopy(begun[0] if begun else self)
+        base, *parts = _in_one_numbering([self, *begun])
+        kept = {name: [dict(part._keepers()).get(name) for part in parts] for name, _ in base._keepers()}
+        both: dict[str, Any] = {
+            name: keeper.merge(kept[name], self.loss.nonnegative) if name == "digest" else keeper.merge(kept[name])
+            for name, keeper in base._keepers()
+            if None not in kept[name]
+        }
         if (digest := both.get("digest")) is not None and digest.full():
             both["digest"] = digest.reduced(self.loss)
-        mine, others = self.scales(), other.scales()
-        if "pool" not in both and mine is not None and others is not None:
-            both["largest"] = Largest(mine).merged(Largest(others))
-        ledger, both["unasked"] = self.ledger.merged(other.ledger), self.unasked or other.unasked
-        both |= {"numbering": self.numbering, "coordinates": max(self.coordinates, other.coordinates)}
-        both["intercept"] = self.intercept
-        return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=self.penalty + other.penalty, **both)
+        scales = [part.scales() for part in parts]
+        if "pool" not in both and all(own is not None for own in scales):
+            both["largest"] = Largest(scales[0]).merge([Largest(own) for own in scales[1:]])
+        ledger = base.ledger.merge([part.ledger for part in parts])
+        penalty = base.penalty + sum(part.penalty - base.penalty for part in parts)
+        both |= {"numbering": base.numbering, "intercept": parts[0].intercept}
+        both["coordinates"] = max(part.coordinates for part in parts)
+        both["unasked"] = any(part.unasked for part in parts)
+        return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=penalty, **both)
+
+    def _require_like(self, other: Evidence) -> None:
+        if self.loss != other.loss or self.lambda_ != other.lambda_:
+            raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
+
+    def _empty(self) -> Evidence:
+        """Evidence of the same kind with nothing in it."""
+        keepers = dict(self._keepers())
+        return dataclasses.replace(
+            self,
+            ledger=open_ledger(),
+            largest=Largest(np.zeros(1)) if "largest" in keepers else None,
+            pool=self.pool.empty() if self.pool is not None else None,
+            curvature=open_curvature() if "curvature" in keepers else None,
+            digest=self.digest.empty() if self.digest is not None else None,
+            penalty=0.0,
+        )
 
     def scales(self) -> Any:
         """The largest magnitude of each feature, or None if it was not kept."""
@@ -347,6 +395,17 @@ class Evidence:
             return best_mixture(constants, inner, domain.centred_radius, pool.norms(S, by, inner))
         values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
         return max((value for value in values if math.isfinite(value)), default=-math.inf)
+
+
+def _in_one_numbering(parts: list[Evidence]) -> list[Evidence]:
+    """The same with their features at the same places; the first is the base."""
+    base = parts[0]
+    if all(part.numbering is base.numbering for part in parts):
+        return parts
+    intercept = next(part.intercept for part in parts if part.numbering is not None)
+    widest = max(part.ledger.S.size for part in parts if part.numbering is None or part is base)
+    common = copy.deepcopy(base.numbering) or Numbering(max(0, widest - int(intercept)))
+    return [part.renumbered(common, intercept) for part in parts]
 
 
 def _reach(domain: Domain, size: int) -> float:
