@@ -45,7 +45,7 @@ from rue.learners.mixture.layout import (
 )
 from rue.streams import numbering
 
-__all__ = ["ByChance", "ByMean", "Experts", "Pooling", "open_memory"]
+__all__ = ["ByChance", "ByMean", "Experts", "Pooling", "open_memory", "rates_within"]
 
 LEAST = -300.0
 """The logarithm of the least share: with less, products are numbers too small to be fast (subnormal)."""
@@ -93,6 +93,21 @@ class Pooling(Algorithm):
         """Refuse a number of rates that does not fill the lanes."""
         if not LANES <= self.rates <= 64 or self.rates % LANES:
             raise SettingsError(f"{self.name}: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
+
+
+def rates_within(name: str, budget: Any, fixed: int, per_rate: int, each: str = "") -> int:
+    """How many rates a kind has if a feature may take `budget` bytes: two vectors of them if there is no budget.
+
+    Beside its weights, which take `per_rate` bytes for each rate, a feature takes `fixed` bytes; `each` ends a refusal.
+    """
+    if budget is None:
+        return 2 * LANES
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+        raise SettingsError(f"{name}: budget must be a number of bytes, not {budget!r}.")
+    rates = min(64, (int(budget) - fixed) // per_rate // LANES * LANES)
+    if rates < LANES:
+        raise SettingsError(f"{name}: a feature takes at least {fixed + LANES * per_rate} bytes{each}, not {budget}.")
+    return int(rates)
 
 
 @lanes(fold="sum")

@@ -9,7 +9,6 @@ import numpy as np
 
 from rue.compiled import lanes, noinline, parameter
 from rue.compiled.arithmetic import bits, exp_roughly, from_bits, higher, log, lower
-from rue.compiled.intrinsics import LANES
 from rue.errors import SettingsError
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
@@ -47,7 +46,7 @@ from rue.learners.mixture.layout import (
     WORK,
     YES,
 )
-from rue.learners.mixture.mixing import ByChance, ByMean, Pooling, open_memory, times
+from rue.learners.mixture.mixing import ByChance, ByMean, Pooling, open_memory, rates_within, times
 from rue.learners.mixture.pool import NOTES, PoolPoint
 from rue.learners.points import T
 from rue.losses.wrappers import unregularised
@@ -370,14 +369,7 @@ def Mixture(
         if budget is not None:
             raise SettingsError("Mixture: a budget is for the members it chooses itself: give members or a budget.")
         return committee(members, loss, intercept, d)
-    loss, rates = make("loss", loss), 2 * LANES
-    if budget is not None:
-        if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
-            raise SettingsError(f"Mixture: budget must be a number of bytes, not {budget!r}.")
-        rates = min(64, (int(budget) - _FIXED) // _per_rate(loss) // LANES * LANES)
-        if rates < LANES:
-            raise SettingsError(
-                f"Mixture: a feature takes at least {_FIXED + LANES * _per_rate(loss)} bytes, not {budget}."
-            )
+    loss = make("loss", loss)
+    rates = rates_within("Mixture", budget, _FIXED, _per_rate(loss))
     algorithm = Pooled("Mixture", loss, rates, bool(intercept))
     return Learner(algorithm, intercept=intercept, d=d)

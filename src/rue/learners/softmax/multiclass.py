@@ -1,4 +1,4 @@
-"""One round of many softmax learners, mixed as B12 says, and the loops over rows.
+"""One round of many softmax learners, mixed as B12 says.
 
 Classes are numbered 1, 2, …, and may come at any time. Of every prediction a part 1/(1 + s)² is reserved for a class
 never seen before, s the number of rounds since one came, and the members share the rest. All the rounds between two
@@ -39,7 +39,7 @@ from rue.losses import Loss
 from rue.registry import register
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
+__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes"]
 
 GRID = (2.0**-6, 2.0**2)
 """The ends of the grid of rates."""
@@ -105,7 +105,7 @@ class SoftmaxRule:
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         c = int(y) - 1
-        if not math.isfinite(row.square()) or not math.isfinite(weight * weight):
+        if not math.isfinite(row.square()) or not math.isfinite(weight * weight) or y > point.classes():
             return math.nan, False
         p = self.foresee(point, row, c)
         value = self.loss.value(p, y)
@@ -181,41 +181,6 @@ class SoftmaxRule:
             for i in range(many):
                 part = chances[c * many + i] / rest[i]
                 steps[c * many + i] = step[i] * (part if c != y else -1.0)
-
-
-@kernel
-def run_classes(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: Any) -> Any:
-    """`loop.run_rows` for classes: the score of each row's class, before its update."""
-    size = rows.coordinates()
-    if size > point.size() or not ledger.room(size):
-        return begin, loop.TOO_WIDE
-    i, status = begin, loop.OK
-    while i < y.size and status == loop.OK:
-        weight = weights[i] if weights.size > 0 else 1.0
-        status = loop.BROKEN
-        if rows.sound(i):
-            row = rows.row(i)
-            status = loop.UNORDERED if not row.ordered() else loop.OK
-        if status == loop.OK:
-            if not 0.0 <= weight < math.inf:
-                status = loop.BAD_WEIGHT
-            elif not rule.loss.accepts(y[i]):
-                status = loop.BAD_LABEL
-            elif not row.fits(size) or y[i] > point.classes():
-                status = loop.TOO_WIDE
-        if status == loop.OK:
-            p, good = rule.learn(point, row, y[i], weight)
-            if not good and not row.finite():
-                status = loop.BAD_FEATURE
-            else:
-                out[i] = p if good else math.nan
-                scored = good and weight > 0.0
-                if scored:
-                    ledger.enter(rule.loss, row, p, y[i], weight)
-                ledger.next_row(rule.loss, rows, i, scored)
-                i += 1
-    ledger.close(rule.loss, rows, i)
-    return i, status
 
 
 @kernel
