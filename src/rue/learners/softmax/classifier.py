@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rue.compiled.intrinsics import LANES
 from rue.errors import BadExample, DataError, NoRoom
 from rue.learners import loop
 from rue.learners.learner import Learner
@@ -204,10 +205,10 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
         by = np.sqrt(pool.memory[T] / spread)
         if intercept:
             mean[used == 0], by[used == 0] = 0.0, 1.0
-        found = (pool.lines[lines] @ share[WIDE:].reshape(-1)) * by[:, None]
-        point[used] += found
+        own = (pool.lines[lines] @ share[WIDE:].reshape(-1)) * by[:, None]
+        point[used] += own
         if intercept:
-            point[0] -= mean @ found
+            point[0] -= mean @ own
     return point
 
 
@@ -225,5 +226,7 @@ def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int 
     >>> rue.learn(X, y).labels.classes
     ('a', 'b', 'c')
     """
-    rates = rates_within("SoftmaxMixture", budget, bytes_of(0), bytes_of(1) - bytes_of(0), " for each class")
+    rates = 2 * LANES
+    if budget is not None:
+        rates = rates_within("SoftmaxMixture", budget, bytes_of(0), bytes_of(1) - bytes_of(0), " for each class")
     return ClassLearner(Softmax("SoftmaxMixture", LogLoss(), rates), intercept=intercept, d=d)

@@ -17,7 +17,7 @@ from rue.norms import LEAST_SQUARE, norm
 __all__ = ["WIDEST", "Curvature", "open_curvature"]
 
 WIDEST = 4096
-"""The most coordinates for which Σ x xᵀ is kept: 128 MiB."""
+"""The most coordinates for which Σ x xᵀ is added up: 128 MiB."""
 
 SHOWN = 2.0**-1022
 """What Σ weight·x² is at least, where it underflows but x is not 0."""
@@ -48,6 +48,7 @@ class Curvature(NamedTuple):
 
     def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
         """Enter one example."""
+        # Σ weight·(⟨u, x⟩ − y)² = uᵀQu − 2⟨b, u⟩ + Σ weight·y²: these three sums are all it depends on (D4).
         self.totals[SQUARES] += weight * y * y
         self.totals[EXAMPLES] += 1.0
         row.add(weight * y, self.moment)

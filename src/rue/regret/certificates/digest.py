@@ -178,8 +178,8 @@ class Digest(NamedTuple):
         with np.errstate(all="ignore"):
             X, y, weights = self.means(by)
             if many & (many - 1) == 0:
-                found = [_best(X, y, weights, loss, U, u) for U, u in zip(self.radii, points * by, strict=True)]
-                points = np.array(found) / by
+                best = [_best(X, y, weights, loss, U, u) for U, u in zip(self.radii, points * by, strict=True)]
+                points = np.array(best) / by
             order, starts = _gathered(loss, X, y, weights, points * by, self.radii, cells)
             table[: starts.size] = np.add.reduceat(self.cells()[order], starts, axis=0)
         return self._replace(table=table, points=points, totals=np.array([starts.size, many, cells]))
@@ -199,10 +199,10 @@ class Digest(NamedTuple):
             slack = max(abs(loss.value(*end)) + 2.0 * abs(loss.slope(*end)) * (far + most) for end in ends)
             slack *= rounding * float(weights.sum())
             try:
-                found = best_in_hindsight(X, y, loss=loss, domain=domain, weights=weights, intercept=False)
+                hindsight = best_in_hindsight(X, y, loss=loss, domain=domain, weights=weights, intercept=False)
             except DataError:  # sums that overflowed
                 return -math.inf
-            bound = found.at_least - slack
+            bound = hindsight.at_least - slack
         return bound if math.isfinite(bound) else -math.inf
 
 
@@ -219,7 +219,7 @@ def open_digest(radii: Any, scaled: bool, cells: int = CELLS) -> Digest:
 
 
 def shelved(loss: Loss, pool: Pool | None, width: int, used: int, reduced: int) -> Digest:
-    """With room for what a model file holds of it, beside these witnesses."""
+    """With room for what a model file holds of it, together with these witnesses."""
     if pool is None or not condenses(loss):
         raise DataError("it holds a digest of what cannot be digested")
     empty = open_digest(pool.radii, pool.largest.size > 0)
@@ -360,8 +360,8 @@ def _gathered(loss: Loss, X: Any, y: Any, n: Any, points: Any, radii: Any, cells
     sizes, axes = np.array([group.size for group in groups]), e.shape[1]
     (starts, ends, along), (costs, middles) = np.zeros((3, cells), dtype=np.int64), np.zeros((2, cells))
     sums = np.zeros((cells, 1 + 3 * axes))
-    made = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums)
-    made.ends[: sizes.size] = np.cumsum(sizes)
-    made.starts[1 : sizes.size] = made.ends[: sizes.size - 1]
-    count = _divide(made, sizes.size)
-    return made.order, np.sort(made.starts[:count])
+    gathered = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums)
+    gathered.ends[: sizes.size] = np.cumsum(sizes)
+    gathered.starts[1 : sizes.size] = gathered.ends[: sizes.size - 1]
+    count = _divide(gathered, sizes.size)
+    return gathered.order, np.sort(gathered.starts[:count])

@@ -1,8 +1,8 @@
-"""What a pass keeps so that regret can be certified afterwards: a function of the stream and of the predictions alone.
+"""Evidence: the sums of a pass that certify its regret afterwards; a function of the stream and of the predictions.
 
-The ledger has the sums of D1 and is always kept; the largest magnitude of each feature, witnesses (D3) and curvature
-(D4) are kept when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over shards. With
-witnesses a digest is kept too, as long as the stream is narrow; with the few of `quick`, curvature for square loss.
+The ledger, with the sums of D1, is always there; the largest magnitude of each feature, witnesses (D3) and curvature
+(D4) are there when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over parts of a stream.
+With witnesses there is a digest, as long as the stream is narrow; with the few of `quick`, curvature for square loss.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["Evidence", "Largest", "open_evidence"]
 
 _0 = np.uint64(0)
 NARROW = 64
-"""The most coordinates for which curvature is kept that nobody asked for: about as dear as a few witnesses."""
+"""The most coordinates for which there is curvature without asking: it costs about as much as a few witnesses."""
 
 
 LARGEST = Layout(Array("magnitudes", "The largest magnitude of each feature.", ("coordinate",), merge="maximum"))
@@ -75,7 +75,10 @@ class Largest(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Evidence:
-    """The accounts of a pass, and what was asked to be kept beside them."""
+    """The sums of a pass over a stream, from which `certificate` proves an upper bound on regret.
+
+    `ledger` has those of D1; each further field, if it is there, proves more.
+    """
 
     loss: Loss
     ledger: Ledger
@@ -83,7 +86,7 @@ class Evidence:
     pool: Pool | None = None
     curvature: Curvature | None = None
     lambda_: float = 0.0
-    """The rounds' regulariser (λ/2)‖w‖², written apart from the loss (D2)."""
+    """The rounds' regulariser (λ/2)‖w‖², which is not part of `loss` (D2)."""
     penalty: float = 0.0
     """Σ weight·(λ/2)‖w_t‖² of the points played."""
     digest: Digest | None = None
@@ -91,7 +94,7 @@ class Evidence:
     unasked: bool = False
     """Whether curvature came by itself, and goes when the stream is wider than `NARROW`."""
     numbering: Numbering | None = None
-    """Where in the arrays the features of a wide stream are: that of the learner beside it, or its own."""
+    """Where in the arrays the features of a wide stream are: the learner's numbering, or its own."""
     coordinates: int = 0
     """How many coordinates a wide stream has; `ledger.S` has those of any other."""
     intercept: bool = True
@@ -171,8 +174,9 @@ class Evidence:
         return needed if self.numbering is None or needed <= has else max(needed, 2 * has)
 
     def _keepers(self) -> list[tuple[str, Any]]:
-        kept = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
-        return [(name, keeper) for name, keeper in kept if keeper is not None]
+        """What there is besides the ledger, by the names of the fields."""
+        fields = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
+        return [(name, keeper) for name, keeper in fields if keeper is not None]
 
     def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
         """Score a block by the predictions of any model; how many of its examples had none (NaN), or no finite loss."""
@@ -195,7 +199,7 @@ class Evidence:
         return int(left_out)
 
     def watch(self, block: Block, predictions: Any, intercept: bool, size: int, apart: bool = False) -> None:
-        """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside.
+        """Enter a block whose scored rows (those with a prediction) are known to be sound in all but the ledger.
 
         `size` is the number of coordinates, or of places in the arrays, there is to be room for. Of the ledger only S
         is touched, and that only if the rows were entered with S `apart`.
@@ -254,11 +258,11 @@ class Evidence:
         if len(begun) <= 1:
             return copy.deepcopy(begun[0] if begun else self)
         base, *parts = _in_one_numbering([self, *begun])
-        kept = {name: [dict(part._keepers()).get(name) for part in parts] for name, _ in base._keepers()}
+        theirs = {name: [dict(part._keepers()).get(name) for part in parts] for name, _ in base._keepers()}
         both: dict[str, Any] = {
-            name: keeper.merge(kept[name], self.loss.nonnegative) if name == "digest" else keeper.merge(kept[name])
+            name: keeper.merge(theirs[name], self.loss.nonnegative) if name == "digest" else keeper.merge(theirs[name])
             for name, keeper in base._keepers()
-            if None not in kept[name]
+            if None not in theirs[name]
         }
         if (digest := both.get("digest")) is not None and digest.full():
             both["digest"] = digest.reduced(self.loss)
@@ -290,13 +294,13 @@ class Evidence:
         )
 
     def scales(self) -> Any:
-        """The largest magnitude of each feature, or None if it was not kept."""
+        """The largest magnitude of each feature, or None if there is no such sum."""
         if self.largest is not None:
             return self.largest.magnitudes
         return None if self.pool is None else self.pool.magnitudes()
 
     def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
-        """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept.
+        """The best that can be proved about a set: D1 or D2, with witnesses and curvature where there are any.
 
         `scales` are of the coordinates that have a place, as all arrays here.
         """
@@ -439,5 +443,5 @@ def open_evidence(
     if pool is not None and condenses(loss) and not quick:
         digest = open_digest(pool.radii, units == "largest")
     unasked = quick and pool is not None and loss.quadratic and lambda_ == 0.0 and not curvature
-    kept = open_curvature() if curvature or unasked else None
-    return Evidence(loss, open_ledger(), largest, pool, kept, lambda_, digest=digest, unasked=unasked)
+    exact = open_curvature() if curvature or unasked else None
+    return Evidence(loss, open_ledger(), largest, pool, exact, lambda_, digest=digest, unasked=unasked)

@@ -1,4 +1,4 @@
-"""Witnesses (D3): cheap learners kept beside the main one, which predict badly and certify well.
+"""Witnesses (D3): cheap learners that run along with the main one; they predict badly and certify well.
 
 Each is projected OGD on a ball of its own with the adaptive step (A8) times a rate. By D1 a witness with slopes g_t has
 proved, for every set K, that no point of K lost less than c − h_K(−S) with c = Σℓ − A: a statement about the stream,
@@ -33,7 +33,7 @@ MIDDLE, FEW = (0.1,), (0.05, 0.2)
 STATE = Numbers(
     Number("loss", "Σℓ of the witness."),
     Number("a", "A = Σ g_t p_t."),
-    Number("gradients", "Σ‖g_t x_t‖², of which the step is made (A8)."),
+    Number("gradients", "Σ‖g_t x_t‖², which the step is made of (A8)."),
     Number("scale", "The scale s: its point is s·v.", merge="derived"),
     Number("square", "‖s·v‖².", merge="derived"),
 )
@@ -82,6 +82,8 @@ def step_of(gradients: Any, scale: Any, norm: Any, given: Any, p: Any, square: A
 
     Where g is 0, or a sum no number, there is none.
     """
+    # A8 on the ball of radius U: η = rate·D/√(2Σ‖g_i x_i‖²) with D = 2U. The point is s·v, so a step along x changes
+    # ‖s·v‖² by −2⟨s·v, a·x⟩ + a²‖x‖², and the projection is a change of s.
     g, most = -given, U * U
     more = gradients + g * (g * square)
     a = g * rate * math.sqrt(2.0) * U / root(more)
@@ -160,7 +162,7 @@ class Pool(NamedTuple):
             i += _1
         for k in range(row.lo + begin + i - row.shift, row.lo + end - row.shift):
             if followed:
-                self.expect(row, k)
+                self.prefetch(row, k)
             square = self.note(i, row.place(k), row.at(k), square)
             i += _1
         return square
@@ -174,8 +176,8 @@ class Pool(NamedTuple):
         self.spots[i], self.notes[FEATURE, i], self.notes[SCALED, i] = line, x, z
         return square + z * z
 
-    def expect(self, row: Any, k: Any) -> None:
-        """Have fetched what belongs to features a little further on; not all at once, which the processor cannot."""
+    def prefetch(self, row: Any, k: Any) -> None:
+        """Prefetch what belongs to features a little further on; not all at once, which the processor cannot do."""
         fetch(self.lines, row.place(k + _FAR))
         soon, wide = np.uint64(row.place(k + SOON)), np.uint64(self.table.shape[1])
         if soon < np.uint64(self.lines.size):
