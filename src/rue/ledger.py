@@ -19,11 +19,13 @@ the sums have the same bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rue.compiled import inline, kernel, noinline, values
+from rue.layout import Array, Layout, Number, Numbers
 from rue.norms import LARGEST_TERM
 
 __all__ = [
@@ -40,10 +42,27 @@ __all__ = [
     "overflows",
 ]
 
-EXAMPLES, WEIGHT, LOSS, MISTAKES, A = range(5)
-"""Where each sum stands in `Ledger.sums`."""
-P, Y, MASS, VALUE, SLOPE = range(5)
-"""Where a row's prediction, label, weight, loss and slope stand in `Ledger.waiting`."""
+SUMS = Numbers(
+    Number("examples", "How many examples were scored."),
+    Number("weight", "Σ weight of the examples."),
+    Number("loss", "Σ weight·ℓ."),
+    Number("mistakes", "How many predictions had the wrong sign, or none."),
+    Number("a", "A = Σ g_t p_t, where g_t = weight·slope (docs/theory.md, D1)."),
+)
+EXAMPLES, WEIGHT, LOSS, MISTAKES, A = SUMS.indices("examples", "weight", "loss", "mistakes", "a")
+WAITING = Numbers(
+    Number("p", "The prediction."),
+    Number("y", "The label."),
+    Number("mass", "The weight of the example."),
+    Number("value", "The loss."),
+    Number("slope", "The slope of the loss at the prediction."),
+)
+P, Y, MASS, VALUE, SLOPE = WAITING.indices("p", "y", "mass", "value", "slope")
+LEDGER = Layout(
+    Array("sums", "Sums over the examples that were scored.", (SUMS,)),
+    Array("S", "S = Σ g_t x_t.", ("coordinate",), merge="added"),
+    Array("waiting", "The last few rows, which are not in the sums yet.", (WAITING, "row"), saved=False),
+)
 BATCH = 64
 """How many rows are added to the sums at a time.
 
@@ -141,15 +160,17 @@ class Ledger(NamedTuple):
         S[: self.S.size] = self.S
         return self._replace(S=S)
 
-    def merged(self, other: Ledger) -> Ledger:
-        """The accounts of two parts of a stream together: every sum is the sum of the two."""
-        size = max(self.S.size, other.S.size)
-        return open_ledger()._replace(sums=self.sums + other.sums, S=self.grown(size).S + other.grown(size).S)
+    def merge(self, parts: Sequence[Ledger]) -> Ledger:
+        """The sums of several parts of a stream together, each of which went on from a copy of this ledger."""
+        size = max(ledger.S.size for ledger in (self, *parts))
+        return open_ledger()._replace(**LEDGER.merged(self.grown(size), [part.grown(size) for part in parts]))
 
 
 def open_ledger(size: int = 0) -> Ledger:
     """Accounts of no examples, with room for rows of `size` coordinates."""
-    return Ledger(np.zeros(5), np.zeros(size), np.zeros((SLOPE + 1, BATCH)), np.zeros(1, dtype=np.int64), True)
+    return Ledger(
+        np.zeros(len(SUMS)), np.zeros(size), np.zeros((len(WAITING), BATCH)), np.zeros(1, dtype=np.int64), True
+    )
 
 
 @kernel

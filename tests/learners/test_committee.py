@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 import rue
 from conftest import many
 from rue.compiled import Kernel
-from rue.learners.mixture.committee import MOST, Committee, Joint, roster
+from rue.learners.mixture.committee import MOST, Committee, Joint, members_alone
 from rue.learners.mixture.layout import GAPS, HEAVIEST, MIXED
 from rue.runs.learn import certificate_of
 
@@ -93,7 +93,7 @@ def test_each_member_is_as_if_alone_and_the_mixture_is_plain_exponential_weights
     learner, alone = rue.Mixture(loss, members=several(loss)), several(loss)
     got = learner.run(X, y, weights)
     P = np.array([member.run(X, y, weights) for member in alone]).T
-    entries = roster(learner)
+    entries = members_alone(learner)
     for entry, member in zip(entries, alone, strict=True):
         assert entry.learner == member
         assert np.array_equal(entry.learner.run(X, y), member.copy().run(X, y))
@@ -158,7 +158,7 @@ def test_it_loses_at_most_the_price_more_than_the_best(interpreted, loss, rounds
     said = [[min(reach, max(-reach, v * x)) for x, *_ in rounds] for v in SAY]
     labels, weights = [1.0 if yes else -1.0 for _, yes, _ in rounds], [w for *_, w in rounds]
     totals = [sum(w * learner.loss.value(p, y) for p, y, w in zip(P, labels, weights, strict=True)) for P in said]
-    assert [seat.loss for seat in roster(learner)] == pytest.approx(totals, abs=1e-9)
+    assert [seat.loss for seat in members_alone(learner)] == pytest.approx(totals, abs=1e-9)
     most = price(learner)
     assert memory(learner)[MIXED] <= min(totals) + most + 1e-9 * (1.0 + min(totals))
     if loss == "logistic" and max(weights) <= 1.0:
@@ -184,7 +184,7 @@ def test_weights_up_to_1_cost_at_most_ln_k_in_any_order(interpreted):
     """At a rate of 1/(largest weight so far) the light examples would decide before the heavy one comes."""
     learner = rue.Mixture(members=opposed("logistic"))
     learner.run(np.full((3, 1), 15.0), np.array([1.0, 1.0, -1.0]), np.array([0.001, 0.001, 1.0]))
-    best = min(seat.loss for seat in roster(learner))
+    best = min(seat.loss for seat in members_alone(learner))
     assert memory(learner)[MIXED] <= best + math.log(3)
     assert price(learner) == math.log(3)
 
@@ -194,10 +194,10 @@ def test_an_example_heavier_than_all_before_adds_to_the_price(interpreted):
     first = rue.Mixture(members=opposed("logistic"))
     first.run(x, y, np.array([1000.0, 1.0, 1000.0]))
     assert memory(first)[GAPS] == pytest.approx(0.0, abs=1e-9)
-    assert memory(first)[MIXED] <= min(seat.loss for seat in roster(first)) + 1000.0 * math.log(3)
+    assert memory(first)[MIXED] <= min(seat.loss for seat in members_alone(first)) + 1000.0 * math.log(3)
     late = rue.Mixture(members=opposed("logistic"))
     late.run(x, y, np.array([1.0, 1.0, 1000.0]))
-    best = min(seat.loss for seat in roster(late))
+    best = min(seat.loss for seat in members_alone(late))
     assert best + 1000.0 * math.log(3) < memory(late)[MIXED] <= best + price(late)
     p = 15.0 * SAY
     before, step = 2.0 * np.logaddexp(0.0, -p), 1000.0 * np.logaddexp(0.0, p)
@@ -214,7 +214,7 @@ def test_the_price_on_streams_to_learn_from(loss, interpreted):
         X, y, weights = stream(seed, loss=loss, scale=10.0 ** (seed % 3 - 1))
         learner = rue.Mixture(loss, members=several(loss))
         learner.run(X, y, 4.0 * weights)
-        assert memory(learner)[MIXED] <= min(seat.loss for seat in roster(learner)) + price(learner) + 1e-9
+        assert memory(learner)[MIXED] <= min(seat.loss for seat in members_alone(learner)) + price(learner) + 1e-9
 
 
 # Sleepers.
@@ -232,9 +232,9 @@ def test_a_member_that_overflows_sits_out_and_the_others_go_on(interpreted):
     assert np.abs(got[1:] - members[0].run(X, y)[1:]).max() < 1e-12
     huge = rue.Mixture("square", members=["ogd:step=fixed:0.01", "adagrad:scale=largest"])
     huge.run(X, y)
-    before = roster(huge)
+    before = members_alone(huge)
     huge.update(np.array([1e120]), 1.0)  # the first sleeps, and is charged what the second loses
-    after = roster(huge)
+    after = members_alone(huge)
     charged = [b.loss - a.loss for a, b in zip(before, after, strict=True)]
     assert charged[0] == charged[1] > 0.0
     assert after[0].learner.point == pytest.approx(before[0].learner.point)
@@ -245,7 +245,7 @@ def test_those_awake_share_the_weight(interpreted):
     learner = rue.Mixture(members=members)
     learner.update(np.array([1.0]), 0.0)
     learner.update(np.array([1.0]), 1.0)
-    C = np.array([seat.loss for seat in roster(learner)])
+    C = np.array([seat.loss for seat in members_alone(learner)])
     v = np.exp(-math.log(3) / memory(learner)[GAPS] * (C[:2] - C[:2].min()))
     assert learner.predict(np.array([1e101])) == pytest.approx(v @ [1.0, 3.0] / v.sum())
 
@@ -282,7 +282,7 @@ def test_compiled_and_interpreted_agree(loss, monkeypatch):
     X, y, weights = stream(7, loss=loss)
     learner, alone = rue.Mixture(loss, members=specs), [rue.make("learner", spec, loss=loss) for spec in specs]
     fresh, found = learner.copy(), learner.run(X, y, weights)
-    for entry, member in zip(roster(learner), alone, strict=True):
+    for entry, member in zip(members_alone(learner), alone, strict=True):
         member.run(X, y, weights)
         assert entry.learner == member
     monkeypatch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
@@ -311,13 +311,13 @@ def test_features_may_come_later_and_by_name(interpreted):
         got.append(learner.run(block, y[rows]))
         wanted.append([member.run(block, y[rows]) for member in early])
     assert learner.d == 4
-    assert all(entry.learner == member for entry, member in zip(roster(learner), early, strict=True))
+    assert all(entry.learner == member for entry, member in zip(members_alone(learner), early, strict=True))
     assert np.allclose(np.concatenate(got), plain_chances(np.hstack(wanted).T, y, np.ones(80))[0], atol=1e-9)
     named = rue.Mixture(members=members)
     named.update({"a": 1.0}, 1.0)
     named.update({"b": 2.0, "a": 1.0}, -1.0)
     assert math.isfinite(named.predict({"b": 1.0}))
-    assert set(roster(named)[0].learner.names.places) == {"a", "b"}
+    assert set(members_alone(named)[0].learner.names.places) == {"a", "b"}
 
 
 def test_it_is_saved_and_goes_on_bit_for_bit(tmp_path, interpreted):
@@ -340,7 +340,7 @@ def test_negative_losses_are_saved_too(tmp_path, interpreted):
     X, y, _ = stream(4, loss="linear")
     learner = rue.Mixture("linear", members=["ogd", "adaptive"])
     learner.run(X, y)
-    assert min(seat.loss for seat in roster(learner)) < 0.0
+    assert min(seat.loss for seat in members_alone(learner)) < 0.0
     rue.save(learner, tmp_path / "model.rue")
     assert rue.load(tmp_path / "model.rue").learner == learner
 
@@ -368,8 +368,8 @@ def test_where_the_mean_lies(interpreted):
     assert learner.d == 1
     assert np.array_equal(learner.point, [0.5, 0.5])
     assert Joint((rue.Ball(1), rue.Reals())).grows
-    assert [entry.share for entry in roster(rue.Mixture(members=["ogd", "adagrad"]))] == [0.5, 0.5]
-    assert roster(rue.OGD()) == []
+    assert [entry.share for entry in members_alone(rue.Mixture(members=["ogd", "adagrad"]))] == [0.5, 0.5]
+    assert members_alone(rue.OGD()) == []
 
 
 def test_specs_take_the_mixtures_loss_and_intercept():

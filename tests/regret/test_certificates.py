@@ -1,5 +1,6 @@
 """Certificates D1 to D4 against formulas in NumPy, cvxpy, and each other."""
 
+import copy
 import itertools
 import time
 from fractions import Fraction
@@ -110,6 +111,89 @@ def test_blocks_and_merged_shards_give_the_sums_of_the_whole(seed, cuts):
     assert merged.certificate(rue.Ball(3)).alone == pytest.approx(A + 3 * np.linalg.norm(S), rel=1e-9)
     true = least("logistic", Z, y, weights, 3.0)
     assert merged.certificate(rue.Ball(3)).comparator_loss_at_least <= true + 1e-6 * true
+
+
+def entered(evidence, X, y, weights, predictions, intercept=True):
+    evidence = copy.deepcopy(evidence)
+    evidence.enter(Block(X, y, weights), predictions, intercept, 0)
+    return evidence
+
+
+@few
+@given(seed=st.integers(0, 10**6), radius=st.sampled_from([0.3, 1.0, 7.0]), before=st.sampled_from([0, 13]))
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.usefixtures("interpreted")
+def test_evidence_of_parts_is_that_of_one_pass_with_the_same_predictions(loss, seed, radius, before):
+    X, y, weights = stream(seed, loss=loss)
+    p = np.random.default_rng(seed).standard_normal(len(y)) * 2
+    options = {"curvature": True} if loss == "square" else {}
+    empty = open_evidence(rue.make("loss", loss), units="largest", witnesses=[1.0, 5.0], **options)
+    base = empty
+    if before:
+        base = entered(base, X[:before], y[:before], weights[:before], p[:before])
+    cuts = [slice(before, 20), slice(20, 31), slice(31, 40)]
+    parts = [entered(base, X[a], y[a], weights[a], p[a]) for a in cuts]
+    merged = base.merge([*parts, base])
+    whole = entered(
+        open_evidence(rue.make("loss", loss), units="largest", witnesses=[1.0, 5.0], **options), X, y, weights, p
+    )
+    for units in ("raw", "largest"):
+        one, all_ = (evidence.certificate(rue.Ball(radius), units) for evidence in (merged, whole))
+        for name in ("alone", "loss_total", "slope_times_prediction", "slope_norm"):
+            assert getattr(one, name) == pytest.approx(getattr(all_, name), rel=1e-9, abs=1e-9)
+        if loss == "square":
+            assert one.comparator_loss_at_least == pytest.approx(all_.comparator_loss_at_least, rel=1e-9, abs=1e-9)
+    assert merged.scales() == pytest.approx(whole.scales(), rel=0, abs=0)
+    shown = merged.certificate(rue.Ball(radius))
+    true = rue.best_in_hindsight(X, y, loss=loss, radius=radius, weights=weights).value
+    assert shown.comparator_loss_at_least <= true + 1e-9 * (1 + abs(true))
+    assert merged.ledger.sums == pytest.approx(whole.ledger.sums, rel=1e-9)
+    points = merged.pool.table[:, : merged.pool.radii.size]
+    assert (np.linalg.norm(points, axis=0) <= merged.pool.radii * (1 + 1e-12)).all()
+    later = entered(merged, X, y, weights, p)  # it goes on
+    again = rue.best_in_hindsight(
+        np.tile(X, (2, 1)), np.tile(y, 2), loss=loss, radius=radius, weights=np.tile(weights, 2)
+    )
+    proved = later.certificate(rue.Ball(radius)).comparator_loss_at_least
+    assert proved <= again.value + 1e-9 * (1 + abs(again.value))
+
+
+def test_evidence_that_one_part_alone_has_comes_back_to_the_bit():
+    X, y, weights = stream(1)
+    p = np.zeros(40)
+    base = entered(open_evidence(rue.make("loss", "logistic"), witnesses=2.0), X[:20], y[:20], weights[:20], p[:20])
+    part = entered(base, X[20:], y[20:], weights[20:], p[20:])
+    merged = base.merge([base, part, base])
+    assert merged is not part
+    for name in ("ledger", "pool", "digest"):
+        for one, other in zip(getattr(merged, name), getattr(part, name), strict=True):
+            assert np.array_equal(one, other)
+    assert base.merge([base]).ledger.sums.tolist() == base.ledger.sums.tolist()
+    with pytest.raises(rue.SettingsError, match="cannot be merged"):
+        base.merge([part, open_evidence(rue.make("loss", "hinge"))])
+
+
+def test_evidence_of_wide_parts_and_of_regularised_rounds():
+    X, y, weights = stream(2, rows=60, d=4)
+    huge = np.array([3, 2**23, 2**30, 2**32 - 2])
+
+    def wide(a):
+        rows = sparse.csr_array(X[a])
+        return sparse.csr_array((rows.data, huge[rows.indices], rows.indptr), shape=(rows.shape[0], 2**32))
+
+    p = np.random.default_rng(2).standard_normal(60)
+    base = open_evidence(rue.make("loss", "logistic"), units="largest", witnesses=2.0)
+    base = entered(base, wide(slice(20)), y[:20], weights[:20], p[:20])
+    parts = [entered(base, wide(a), y[a], weights[a], p[a]) for a in (slice(20, 40), slice(40, 60))]
+    one = base.merge(parts).certificate(rue.Ball(2.0), "largest")
+    all_ = entered(open_evidence(rue.make("loss", "logistic"), units="largest"), X, y, weights, p)
+    assert one.alone == pytest.approx(all_.certificate(rue.Ball(2.0), "largest").alone, rel=1e-9)
+    base = open_evidence(rue.make("loss", "hinge"), lambda_=0.1)
+    parts = [copy.deepcopy(base), copy.deepcopy(base)]
+    for part, a in zip(parts, (slice(30), slice(30, 60)), strict=True):
+        part.enter(Block(X[a], y[a]), p[a], True, 0)
+        part.penalty = 3.0
+    assert base.merge(parts).penalty == 6.0
 
 
 def witness(X, y, weights, U, rate, scaled=None):

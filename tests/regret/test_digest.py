@@ -1,5 +1,7 @@
 """The digest of a narrow stream (D3) against Jensen's inequality, the best in hindsight, and itself in parts."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -179,3 +181,25 @@ def test_huge_and_tiny_numbers_prove_nothing_false(features, weight):
                 with np.errstate(all="ignore"):
                     at_zero = weight * total(loss, np.zeros(3), X, y, np.ones(60))
                 assert shown.comparator_loss_at_least <= at_zero * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber:0.5"])
+@pytest.mark.parametrize("rows", [(30, 36, 42), (30, 36, 90), (30, 90, 150)], ids=["none", "one", "both"])
+def test_parts_that_have_gathered_the_rows_of_the_base_with_their_own(loss, rows):
+    """What is proved stays true; nothing is lost where at most one part has gathered its rows since the base."""
+    X, y, weights = stream(6, 150, loss=loss)
+    base = digested(X[: rows[0]], y[: rows[0]], weights[: rows[0]], loss, cells=10)
+    cuts = [slice(rows[0], rows[1]), slice(rows[1], rows[2])]
+    parts = [copy.deepcopy(base) for _ in cuts]
+    for part, a in zip(parts, cuts, strict=True):
+        part.enter(rue.Block(X[a], y[a], weights[a]), np.zeros(a.stop - a.start), True, 0)
+    merged = base.merge(parts).digest
+    seen = slice(rows[2])
+    sums = np.c_[weights, weights * y, weights, weights[:, None] * X][seen].sum(axis=0)
+    if rows != (30, 90, 150):
+        assert merged.cells().sum(axis=0) == pytest.approx(sums, rel=1e-9)
+    for radius in (0.5, 1.0, 4.0):
+        true = rue.best_in_hindsight(X[seen], y[seen], loss=loss, radius=radius, weights=weights[seen]).value
+        proved = merged.at_least(base.loss, rue.Ball(radius), np.ones(4), 1e-13)
+        assert (0.25 if rows == (30, 90, 150) else 0.6) * true < proved <= true * (1 + 1e-9)
+    assert base.digest.merge([part.digest for part in parts], nonnegative=False) is None or rows != (30, 90, 150)

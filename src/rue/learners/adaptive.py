@@ -96,6 +96,7 @@ class Table(NamedTuple):
         return p
 
     def average_weight(self, j: Any) -> Any:
+        """Σα·u_j/Σα of the raw weights played."""
         return self.raw(j) + self.table[j, REST] / self.memory[TOTAL]
 
     def raw(self, j: Any) -> Any:
@@ -148,6 +149,7 @@ class DiagonalRule:
     beta: float
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        """The prediction, and whether all was finite; if not, or without a weight, nothing has changed."""
         m = point.memory
         p = point.dot(row)
         if weight == 0.0:
@@ -308,11 +310,12 @@ def AdaGrad(
     intercept: bool = True,
     d: int | None = None,
 ) -> Learner:
-    """Diagonal AdaGrad (A10): w_j ← w_j − rate·g_j/(β + √Σg_j²), the current gradient included.
+    """Diagonal AdaGrad (docs/theory.md, A10): w_j ← w_j − rate·g_j/(β + √Σg_j²), the current gradient included.
 
     On a bounded box the rate is D_j/√2 and β is 0, as the theorem has it; elsewhere they are ½ and 1 unless given.
     With `scale="largest"` features are divided by their largest magnitude so far, the present one included, so that
-    units do not matter; `point` then holds the weights divided by the magnitudes seen.
+    units do not matter; `point` then holds the weights divided by the magnitudes seen. A coordinate that rarely occurs
+    takes larger steps (Duchi, Hazan, Singer 2011).
 
     >>> AdaGrad("square", rate=1.0, beta=0.0, intercept=False).run([[2.0], [2.0]], [3.0, 3.0])
     array([0., 2.])

@@ -72,7 +72,7 @@ class Algorithm(Declared):
         return weights
 
     def coordinate_squares(self, point: Any) -> Any:
-        """Σg_j² of each coordinate over the rounds so far, as a copy; None where that is not kept."""
+        """Σg_j² of each coordinate over the rounds so far, as a copy; None where it has no such sums."""
         return None
 
     def without_intercept(self) -> Algorithm:

@@ -15,7 +15,11 @@ __all__ = ["Average", "BySteps", "ByTime", "NoAverage", "Uniform"]
 
 
 class Average:
-    """What an average offers; your own needs `alpha`."""
+    """What an average offers; your own needs `alpha`.
+
+    The averaged point is Σα_t w_t / Σα_t; for convex losses its expected loss on examples drawn alike is at most the
+    average loss of the points played (online-to-batch conversion, docs/theory.md, B11).
+    """
 
     keeps: ClassVar[bool] = True
     """Whether there is an average at all."""
@@ -30,7 +34,7 @@ class Average:
 @register("average", "none")
 @parameter
 class NoAverage(Average):
-    """No average is kept."""
+    """No average."""
 
     keeps = False
 
@@ -41,7 +45,14 @@ class NoAverage(Average):
 @register("average", "uniform")
 @parameter
 class Uniform(Average):
-    """α_t = 1."""
+    """α_t = 1: the plain mean of the points played.
+
+    >>> import rue
+    >>> learner = rue.Perceptron(average="uniform", intercept=False)
+    >>> _ = learner.run([[1.0], [1.0]], [1, 1])
+    >>> learner.point, learner.average  # w_1 = 0 and w_2 = 1 were played
+    (array([1.]), array([0.5]))
+    """
 
     def alpha(self, t: float, eta: float) -> float:
         return 1.0
@@ -50,7 +61,7 @@ class Uniform(Average):
 @register("average", "t")
 @parameter
 class ByTime(Average):
-    """α_t = t, which goes with A6."""
+    """α_t = t: later points count more, which goes with the SVM of A6 and removes the logarithm from its rate."""
 
     def alpha(self, t: float, eta: float) -> float:
         return t

@@ -173,13 +173,13 @@ class Gradient(Algorithm):
 
 
 def point_on(domain: Domain, size: int, first: Any = None, *, averaging: bool = False, shrinks: bool = False) -> Any:
-    """w_1 in `size` coordinates, kept so that `move`, along a row and back onto the domain, costs as little as it can.
+    """w_1 in `size` coordinates, stored so that a step and its projection cost as little as the domain allows.
 
     `averaging` if the points played are to be averaged, `shrinks` if the point is multiplied in the rounds.
     """
     memory = np.zeros(len(MEMORY))
     memory[SCALE] = 1.0
-    room = max(size, 1) if domain.grows else size  # an empty array means that no average is kept
+    room = max(size, 1) if domain.grows else size  # an empty array means: no average
     r = np.zeros(room if averaging else 0)
     ball = domain.as_ball(size)
     centre = np.empty(0) if ball is None or domain.grows else ball[0]
@@ -220,10 +220,15 @@ def OGD(
     intercept: bool = True,
     d: int | None = None,
 ) -> Learner:
-    """Projected online (sub)gradient descent (A2, A3; with a `Regularised` loss A4).
+    """Projected online (sub)gradient descent (docs/theory.md: A2, A3; with a `Regularised` loss A4).
 
-    Strings or objects: `"hinge"` or `rue.Hinge()`, `"ball:10"` or `rue.Ball(10)`, `"sqrt:0.5"` or `rue.Sqrt(0.5)`.
-    `d` fixes the number of features, which otherwise the data decide.
+    w_{t+1} = Π_K(w_t − η_t g_t x_t), where g_t is the slope of the loss at p_t = ⟨w_t, x_t⟩ and K the domain. On a ball
+    of radius U, with gradients of at most G, its regret is at most UG√(8T) (Zinkevich 2003; B3).
+
+    Settings are strings or objects: `"hinge"` or `rue.Hinge()`, `"ball:10"` or `rue.Ball(10)`, `"sqrt:0.5"` or
+    `rue.Sqrt(0.5)`. `step="theory"` is the step of the theorem for this loss and domain (A9); `average` is "none",
+    "uniform", "t" or "steps", for `predict(x, average=True)`; `d` fixes the number of features, which otherwise the
+    data decide.
 
     >>> learner = OGD(loss="hinge", domain="ball:10")
     >>> learner.run([[1.0, 2.0], [3.0, -1.0]], [1, -1]).round(4)
@@ -238,9 +243,11 @@ def OGD(
 
 @register("learner", "perceptron")
 def Perceptron(eta: float = 1.0, *, average: Any = "none", intercept: bool = True, d: int | None = None) -> Learner:
-    """Rosenblatt's Perceptron (A1): w ← w + η·y·x after every mistake; a zero margin is a mistake.
+    """Rosenblatt's Perceptron (docs/theory.md, A1): w ← w + η·y·x after every mistake; a zero margin is a mistake.
 
-    It is gradient descent on the perceptron loss with a fixed step; its predictions do not depend on η.
+    It is gradient descent on the perceptron loss max(0, −y·p) with a fixed step; the signs of its predictions, and so
+    its mistakes, do not depend on η. If some u has all margins y⟨u, x⟩ ≥ 1, and ‖x‖ ≤ X, it makes at most (‖u‖X)²
+    mistakes (Novikoff 1962; B2).
 
     >>> Perceptron().run([[1.0, 2.0], [3.0, -1.0]], [1, -1])
     array([0., 2.])
@@ -259,9 +266,12 @@ def SVM(
     intercept: bool = True,
     d: int | None = None,
 ) -> Learner:
-    """The support vector machine by strongly convex descent on (λ/2)‖w‖² + hinge (A5, and A6 with weighting="t").
+    """The support vector machine by descent on (λ/2)‖w‖² + max(0, 1 − y⟨w, x⟩), with the step 1/(λt).
 
-    `project=True` adds the ball of radius 1/√λ, which contains the minimiser. The average kept is the one its theorem
+    A5 of docs/theory.md, and A6 with `weighting="t"`, where round t counts t times. With gradients of at most G its
+    regret is at most (G²/(2λ))(1 + ln T) (Hazan, Agarwal, Kale 2007; B8).
+
+    `project=True` adds the ball of radius 1/√λ, which contains the minimiser. Its average is the one its theorem
     is about: uniform for A5, weighted by t for A6; `predict(x, average=True)` uses it.
 
     >>> SVM(0.1).run([[1.0, 2.0], [3.0, -1.0]], [1, -1])
@@ -271,8 +281,8 @@ def SVM(
         raise SettingsError(f"SVM: weighting must be 'uniform' (A5) or 't' (A6), not {weighting!r}.")
     lambda_ = Regularised(Hinge(), lambda_).lambda_
     domain = Ball(1.0 / math.sqrt(lambda_)) if project else Reals()
-    kept = make("average", weighting if average is None else average)
-    algorithm = Gradient("SVM", Hinge(), domain, Strong(lambda_), kept, lambda_, weighting == "t")
+    averaged = make("average", weighting if average is None else average)
+    algorithm = Gradient("SVM", Hinge(), domain, Strong(lambda_), averaged, lambda_, weighting == "t")
     return Learner(algorithm, intercept=intercept, d=d)
 
 
@@ -286,7 +296,13 @@ def AdaptiveOGD(
     intercept: bool = True,
     d: int | None = None,
 ) -> Learner:
-    """OGD with the adaptive norm step (A8), which needs the domain's diameter and no bound on the gradients."""
+    """OGD with the step η_t = factor·D/√(2 Σ_{i≤t}‖g_i‖²), which needs no bound on the gradients (docs/theory.md, A8).
+
+    D is the domain's diameter, so the domain must be bounded. With factor 1 its regret is at most √2·D·√Σ‖g_t‖² (B9).
+
+    >>> AdaptiveOGD("hinge", "ball:1", intercept=False).run([[3.0, 4.0], [3.0, 4.0]], [1, 1])
+    array([0., 5.])
+    """
     plain, lambda_ = unregularised(loss)
     algorithm = Gradient(
         "AdaptiveOGD", plain, make("domain", domain), Adaptive(factor), make("average", average or "none"), lambda_

@@ -91,6 +91,7 @@ class LinearLeaderRule:
     domain: Any
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        """The prediction, and whether all was finite; if not, or without a weight, nothing has changed."""
         p = point.dot(row)
         if weight == 0.0:
             return p, math.isfinite(p)
@@ -201,7 +202,10 @@ class Leader(Algorithm):
 def FollowTheLeader(
     loss: Any = "square", domain: Any = "reals", *, intercept: bool = True, d: int | None = None
 ) -> Learner:
-    """w_t = argmin over K of the losses so far (A7): the mean of past labels for squares, a corner for linear losses.
+    """Follow the leader (docs/theory.md, A7): w_t = argmin over u in K of Σ_{i<t} ℓ_i(u).
+
+    For square loss in one coordinate that is the mean of past labels, whose regret is logarithmic; for linear losses a
+    corner of K, and an opponent can make it lose in every round (`rue.FlipFlop`).
 
     A step costs O(d): the leader can move in every coordinate at once.
 

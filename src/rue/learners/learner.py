@@ -36,6 +36,13 @@ class Learner:
     one example at a time or in blocks of any size. With an intercept, coordinate 0 of `point` is the intercept's. A
     learner serves one thread at a time: `predict` and `copy` wait for their turn, and `update` and `run` raise
     `RueError` while another thread is in the learner. Give each thread a copy, or use a lock.
+
+    >>> import rue
+    >>> learner = rue.OGD("square", "ball:1", rue.Fixed(0.25), intercept=False)
+    >>> learner.predict([1.0]), learner.update([1.0], 1.0), learner.predict([1.0])
+    (0.0, None, 0.5)
+    >>> learner.copy() == learner
+    True
     """
 
     _loop = loop.run_rows
@@ -78,10 +85,12 @@ class Learner:
 
     @property
     def loss(self) -> Any:
+        """The loss it learns with."""
         return self.algorithm.loss
 
     @property
     def domain(self) -> Any:
+        """The set that its points lie in."""
         return self.algorithm.domain
 
     @property
@@ -242,6 +251,7 @@ class Learner:
         return status
 
     def _learn_any(self, x: Any, y: float, weight: float) -> int:
+        """Learn one example in any form; what became of it (`loop`)."""
         if isinstance(x, Mapping):
             if not self.names.places and self.d and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
@@ -273,6 +283,7 @@ class Learner:
         return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
 
     def _predict_any(self, x: Any, average: bool) -> float:
+        """The prediction for one example in any form; features that were never learnt have weight 0."""
         if average:
             self._require_average()
         pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
@@ -301,6 +312,7 @@ class Learner:
         return float(self._predict_sparse(self._point, *pair, self.intercept, average))
 
     def _resolve_dense(self, row: Any) -> None:
+        """Look up the compiled code for dense rows, once: Numba's dispatcher would take 1 to 4 µs a call."""
         if self._learn_dense is None:
             row = Strided(row)
             self._learn_dense = loop.learn_dense.resolve(self._rule, self._point, row, self.intercept, 1.0, 1.0)
@@ -308,6 +320,7 @@ class Learner:
             self._set_width(self.d)
 
     def _set_width(self, d: int) -> None:
+        """Set the number of features, and the shape of rows that the fast path takes."""
         self.d = d
         self._shape = None if self._learn_dense is None or self.numbering is not None else (d,)
         if self.numbering is not None:
@@ -322,7 +335,7 @@ class Learner:
     # Many examples.
 
     def run(self, X: Any, y: Any = None, weights: Any = None) -> Any:
-        """Learn examples in order, going on from where it stands; returns the predictions made before each update.
+        """Learn examples in order, from its present state; returns the predictions made before each update.
 
         X is an array, a scipy sparse matrix, or a stream of blocks. A refused example gets NaN. An unusable one stops
         with `BadExample`; those before it have been learnt.
@@ -461,6 +474,7 @@ class Learner:
         return learner, block.numbered(learner.numbering)
 
     def _widen(self, width: int, exact: bool = False) -> None:
+        """Make room for so many features; with `exact`, refuse any other number than the learner has."""
         if self._point is None:
             self._begin(width, sparse=not exact)
         elif exact and width != self.d:
@@ -509,6 +523,7 @@ class Learner:
             )
 
     def _begin(self, d: int, sparse: bool = False) -> None:
+        """Start with so many features; of wide sparse data only those that occur will have a place."""
         wide = sparse and self._is_wide(d)
         if not wide:
             coordinates = d + int(self.intercept)
@@ -531,8 +546,8 @@ class Learner:
             return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("algorithm", "intercept", "d", "names", "numbering", "_rule", "_point")
-        return {key: getattr(self, key) for key in kept}
+        keys = ("algorithm", "intercept", "d", "names", "numbering", "_rule", "_point")
+        return {key: getattr(self, key) for key in keys}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.numbering = None  # which learners pickled by older versions do not have

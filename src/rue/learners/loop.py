@@ -43,7 +43,7 @@ class Lesson(NamedTuple):
     def give(self, point: Any, row: Any, y: Any, weight: Any, ledger: Any) -> Any:
         """The prediction made before the update, what became of the example, and whether it is scored.
 
-        The ledger is told of it.
+        A scored example is entered in the ledger.
         """
         rule = self.rule
         if not 0.0 <= weight < math.inf:

@@ -53,5 +53,5 @@ def wait_until_idle(learner: Any) -> None:
 
 
 def busy() -> RueError:
-    """What a thread is told that enters a learner which another thread is using."""
+    """The error of a thread that enters a learner which another thread is using."""
     return RueError("another thread is using this learner: give each thread a copy of it, or use a lock.")

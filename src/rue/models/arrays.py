@@ -56,10 +56,10 @@ class Places:
     def of(self, rows: Any) -> Any:
         """The places of some coordinates."""
         shift = int(self.intercept)
-        found = np.zeros(rows.size, dtype=np.int64)
+        places = np.zeros(rows.size, dtype=np.int64)
         features = rows >= shift
-        found[features] = self.numbering.places_of(rows[features] - shift).astype(np.int64) + shift
-        return found
+        places[features] = self.numbering.places_of(rows[features] - shift).astype(np.int64) + shift
+        return places
 
 
 class Reader:
@@ -70,7 +70,7 @@ class Reader:
 
     def numbering(self, names: Iterable[str], intercept: bool) -> Numbering:
         """Places for all coordinates that these arrays have rows for."""
-        base, found = 0, [np.empty(0, dtype=np.int64)]
+        base, places = 0, [np.empty(0, dtype=np.int64)]
         for name in names:
             rows = self.arrays.get(f"{name}.rows")
             if name not in self.arrays:
@@ -78,10 +78,10 @@ class Reader:
             if rows is None:
                 base = max(base, len(self.arrays[name]))
             elif rows.ndim == 1 and rows.dtype in (np.uint32, np.uint64):
-                found.append(rows.astype(np.int64))
+                places.append(rows.astype(np.int64))
         if "pool.places" in self.arrays:
-            found.append(self.arrays["pool.places"].astype(np.int64).reshape(-1))
-        features, base = np.unique(np.concatenate(found)) - int(intercept), max(0, base - int(intercept))
+            places.append(self.arrays["pool.places"].astype(np.int64).reshape(-1))
+        features, base = np.unique(np.concatenate(places)) - int(intercept), max(0, base - int(intercept))
         return Numbering(base, features[(features >= base) & (features < 2**32)])
 
     def take(self, name: str, kinds: tuple[Any, ...]) -> Any:
@@ -114,10 +114,10 @@ class Reader:
     def text(self, name: str, most: int) -> list[Any]:
         """A list of at most so many things that was written as JSON."""
         written = self.take(name, (np.uint8,))
-        found: list[Any] = typed(read_json(written.tobytes()), list)
-        if written.ndim != 1 or len(found) > most:
+        listed: list[Any] = typed(read_json(written.tobytes()), list)
+        if written.ndim != 1 or len(listed) > most:
             raise DataError("it has more names than features")
-        return found
+        return listed
 
     def require_end(self) -> None:
         if self.arrays:

@@ -73,30 +73,30 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[s
 
 def _require_header(path: str | os.PathLike[str]) -> None:
     """Refuse what cannot be safetensors before any of it is read or mapped; a pipe would block, a device never end."""
-    found = os.stat(path)
-    if not stat.S_ISREG(found.st_mode):
-        raise DataError("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is not a regular file")
     with open(path, "rb") as file:
         start = file.read(9)
     length = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{":
         raise DataError("it does not begin as a model file does")
-    if not 2 <= length <= min(LONGEST, found.st_size - 8):
+    if not 2 <= length <= min(LONGEST, status.st_size - 8):
         raise DataError("it is cut off, or it never was one")
 
 
 def _require_format(head: Any) -> None:
-    found = head.get("format") if isinstance(head, dict) else None
-    if type(found) is not int:
+    version = head.get("format") if isinstance(head, dict) else None
+    if type(version) is not int:
         raise DataError("it does not say which format it has")
-    if found > FORMAT:
-        made = str(head.get("rue"))[:20]
+    if version > FORMAT:
+        maker = str(head.get("rue"))[:20]
         raise DataError(
-            f"it was made by a newer rue ({made}, format {found}) and this is rue {__version__}, which reads formats "
-            f"{OLDEST} to {FORMAT}: update rue"
+            f"it was made by a newer rue ({maker}, format {version}) and this is rue {__version__}, which reads "
+            f"formats {OLDEST} to {FORMAT}: update rue"
         )
-    if found < OLDEST:
-        raise DataError(f"it has format {found}, and rue {__version__} reads formats {OLDEST} to {FORMAT}")
+    if version < OLDEST:
+        raise DataError(f"it has format {version}, and rue {__version__} reads formats {OLDEST} to {FORMAT}")
 
 
 def _digest(text: str, arrays: dict[str, Any]) -> Any:

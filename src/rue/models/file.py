@@ -1,7 +1,7 @@
 """The model file: all it takes to go on exactly where learning stopped.
 
-A file holds the settings and the state of a learner, its evidence, the labels' meaning, and what its maker wants to
-remember. Arrays are kept without the coordinates that are 0, so a wide model with few features in use is a small file.
+A file holds the settings and the state of a learner, its evidence, the labels' meaning, and notes of whoever made it.
+Arrays are stored without the coordinates that are 0, so a wide model with few features in use is a small file.
 Reading one runs nothing that it says, and refuses it in one sentence if it is damaged, foreign or newer.
 
 >>> import rue, tempfile, os
@@ -53,7 +53,7 @@ MOST_NAMES = 65_536
 
 @dataclasses.dataclass(eq=False)
 class Model:
-    """What a model file holds. `history`, `features`, `counts` and `position` are plain JSON, kept as they are."""
+    """What a model file holds. `history`, `features`, `counts` and `position` are plain JSON, stored as they are."""
 
     learner: Learner
     evidence: Evidence | None = None
@@ -63,9 +63,9 @@ class Model:
     features: dict[str, Any] = dataclasses.field(default_factory=dict)
     """How data become features."""
     names: dict[int, str] = dataclasses.field(default_factory=dict)
-    """What slots are called; the first 65,536 are kept."""
+    """What slots are called; the first 65,536 are stored."""
     counts: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Sums of the whole history beside the evidence; `refused`, `skipped` and `missing` among them."""
+    """Sums over the whole history that are no evidence; `refused`, `skipped` and `missing` among them."""
     position: dict[str, Any] | None = None
     """Where in its data it stopped, or None if it came to the end."""
     course: Course = dataclasses.field(default_factory=Course, repr=False)
@@ -83,12 +83,23 @@ class Model:
 
 
 def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
-    """Write a model, a run or a learner to a file, whole or not at all; see `load`."""
+    """Write a model, a run or a learner to a file, whole or not at all.
+
+    The file is safetensors with JSON; `load` reads it, and what was saved goes on bit for bit. Learners over classes of
+    your own are saved too, by the names of the classes.
+
+    >>> import rue, tempfile, os
+    >>> run = rue.learn([[0.0], [1.0]], [-1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(run, os.path.join(folder, "model.rue"))
+    ...     load(os.path.join(folder, "model.rue")).history[0]["examples"]
+    2
+    """
     if isinstance(what, Run):
         counts = {"refused": what.refused, "skipped": what.skipped, "missing": what.missing}
-        told = [history_entry(what.examples)]
-        kept = what.learner, what.evidence, what.labels, told, what.features, what.names, counts
-        what = Model(*kept, course=what.course)
+        history = [history_entry(what.examples)]
+        parts = what.learner, what.evidence, what.labels, history, what.features, what.names, counts
+        what = Model(*parts, course=what.course)
     elif isinstance(what, Learner):
         what = Model(what, history=[history_entry(what.t)])
     if not isinstance(what, Model):
@@ -97,9 +108,11 @@ def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
-    """Read a model file; `load(path).learner` goes on bit for bit.
+    """Read a model file; `load(path).learner` goes on bit for bit. `save` has an example.
 
-    A class of your own that the learner was built with is named in the file, not kept in it: hand it over in `known`.
+    Nothing in the file is run, and one that is damaged, foreign or newer is refused in one sentence (`DataError`).
+
+    A class of your own that the learner was built with is named in the file, not stored in it: hand it over in `known`.
     """
     return load_model(path, known)
 
@@ -141,14 +154,14 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         labels = None if head["labels"] is None else _labels_read(head["labels"])
         course = _course_read(reader, head["course"] if head["format"] > 1 else None, learner)
         kinds: dict[str, type] = {"history": list, "features": dict, "counts": dict}
-        kept = {name: typed(head[name], kind) for name, kind in kinds.items()}
+        stored = {name: typed(head[name], kind) for name, kind in kinds.items()}
         position = None if head["position"] is None else typed(head["position"], dict)
-        require(kept["features"], FEATURES, "features")
-        require(kept["counts"], COUNTS, "counts")
-        if len(kept["counts"].get("values", ())) != len(kept["counts"].get("masses", ())):
+        require(stored["features"], FEATURES, "features")
+        require(stored["counts"], COUNTS, "counts")
+        if len(stored["counts"].get("values", ())) != len(stored["counts"].get("masses", ())):
             raise DataError("the labels of its counts do not fit together")
         require(position or {}, POSITION, "position")
-        for entry in kept["history"]:
+        for entry in stored["history"]:
             require(entry if isinstance(entry, dict) else {}, HISTORY, "history")
         names = {count(slot, MOST_COORDINATES): typed(name, str) for slot, name in reader.text("names", MOST_NAMES)}
         reader.require_end()
@@ -160,7 +173,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         raise DataError(
             f"{path} is damaged, or not a model that this rue can read: {str(error)[:300].rstrip('.')}."
         ) from error
-    return Model(learner, evidence, labels, names=names, position=position, course=course, **kept)
+    return Model(learner, evidence, labels, names=names, position=position, course=course, **stored)
 
 
 # The evidence.

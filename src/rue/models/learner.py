@@ -77,8 +77,8 @@ def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int)
         if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
             raise DataError("the names of its features are impossible")
         names.places = {place: j for j, place in enumerate(places)}
-    made = ClassLearner if _multiclass(algorithm) else Learner
-    learner: Learner = made.__new__(made)
+    kind = ClassLearner if _multiclass(algorithm) else Learner
+    learner: Learner = kind.__new__(kind)
     learner.__setstate__(
         {
             "algorithm": algorithm,

@@ -5,8 +5,8 @@ number sits the round out: those awake are mixed by the weights they have among 
 what the mixture loses (Freund, Schapire, Singer, Warmuth 1997). So B12's bound holds against each member over the
 rounds in which it was awake.
 
-Members are of many types, and compiled code wants to know each: they are the leaves of a binary tree, which Numba takes
-apart type by type. Points and rules have trees of the same shape.
+Members are of many types, and compiled code must know each: they are the leaves of a binary tree, which Numba compiles
+type by type. Points and rules have trees of the same shape.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from rue.learners.points import RESIDUAL, T, gathered, laid_out, require_sane, s
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register, registered
 
-__all__ = ["MOST", "Committee", "Joint", "Seat", "Seats", "committee", "roster"]
+__all__ = ["MOST", "Committee", "CommitteePoint", "Joint", "MemberAlone", "committee", "members_alone"]
 
 MOST = 64
 """Lists are compiled member by member; longer ones would take minutes."""
@@ -53,8 +53,8 @@ HIGHEST = 2.0**332
 
 
 @values
-class Seats(NamedTuple):
-    """The state of a committee."""
+class CommitteePoint(NamedTuple):
+    """The state of `Mixture(members=…)`: the members' points, their losses and shares."""
 
     tree: Any
     members: Any
@@ -85,7 +85,7 @@ class Seats(NamedTuple):
     def dot(self, row: Any) -> Any:
         """The mixture's prediction, NaN if all sleep; in `scratch` the members', a sleeper's being the mixture's."""
         p, awake = self.scratch[PREDICTION], 0
-        self.tree.tell(row, p, 0)
+        self.tree.predict_all(row, p, 0)
         for k in range(p.size):
             if abs(p[k]) <= self.limit:
                 p[k] = min(self.reach, max(-self.reach, p[k]))
@@ -125,8 +125,8 @@ class Seats(NamedTuple):
 
     def points(self) -> list[Any]:
         """The members' points, in their order."""
-        found: list[Any] = self.tree.leaves()
-        return found
+        points: list[Any] = self.tree.leaves()
+        return points
 
     def current(self, domain: Any) -> Any:
         """The posterior mean of the members' points."""
@@ -135,24 +135,24 @@ class Seats(NamedTuple):
             v * point.current(domain)[:size] for v, point in zip(self.members[SHARES], self.points(), strict=True)
         )
 
-    def grown(self, domain: Any, size: int) -> Seats:
+    def grown(self, domain: Any, size: int) -> CommitteePoint:
         return self._replace(tree=self.tree.changed(lambda point: point.grown(domain, size)))
 
-    def laid_out(self) -> Seats:
+    def laid_out(self) -> CommitteePoint:
         """With its members' arrays as a file has them."""
         return self._replace(tree=self.tree.changed(laid_out))
 
-    def gathered(self) -> Seats:
+    def gathered(self) -> CommitteePoint:
         """The inverse of `laid_out`."""
         return self._replace(tree=self.tree.changed(gathered))
 
-    def merged(self, algorithm: Any, parts: Sequence[Seats]) -> Seats:
+    def merged(self, algorithm: Any, parts: Sequence[CommitteePoint]) -> CommitteePoint:
         """Every member merged as it would be alone; losses are added, and the shares follow from them."""
-        found = [
+        merged_points = [
             point.merged(member, [part.points()[k] for part in parts])
             for k, (point, member) in enumerate(zip(self.points(), algorithm.members, strict=True))
         ]
-        points = iter(found)
+        points = iter(merged_points)
         merged = self._replace(tree=self.tree.changed(lambda _: next(points)), **self.layout.merged(self, parts))
         merged.experts().resettle(merged.work)
         return merged
@@ -178,6 +178,7 @@ class CommitteeRule:
     tree: Any
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        """The prediction, and whether it was learnt; a member that refuses the example leaves its own state alone."""
         m, p = point.memory, point.dot(row)
         if weight == 0.0:
             return p, math.isfinite(p)
@@ -189,7 +190,7 @@ class CommitteeRule:
             costs[k] = weight * self.loss.value(predictions[k], y)
             if not math.isfinite(costs[k]):
                 costs[k] = cost
-        if not self.tree.teach(point.tree, row, y, weight):  # every member refuses it
+        if not self.tree.learn_all(point.tree, row, y, weight):  # every member refuses it
             return p, False
         m[T] += 1.0
         m[RESIDUAL] = point.tree.residual()
@@ -274,19 +275,19 @@ class Committee(Algorithm):
     @property
     def wide(self) -> int | None:
         """From how many features on only those that occur get a place; None if a member needs every coordinate."""
-        found = [member.wide for member in self.members]
-        return None if None in found else min(found)
+        widths = [member.wide for member in self.members]
+        return None if None in widths else min(widths)
 
     @property
     def bytes_per_coordinate(self) -> int:
         return sum(member.bytes_per_coordinate for member in self.members)
 
-    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[CommitteeRule, Seats]:
+    def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[CommitteeRule, CommitteePoint]:
         begun, K = [member.start(size, first, room) for member in self.members], len(self.members)
         chances = self.loss.log_odds
         members = np.zeros((len(MEMBERS), K))
         members[SHARES] = 1.0 / K
-        seats = Seats(
+        seats = CommitteePoint(
             tree=tree(Leaf, Branch, [point for _, point in begun]),
             members=members,
             kinds=np.ones(1),
@@ -320,23 +321,23 @@ def committee(members: Any, loss: Any, intercept: bool, d: int | None) -> Learne
     """The learner that mixes `members`; see `rue.Mixture`."""
     if isinstance(members, str | Learner) or not isinstance(members, Sequence):
         raise SettingsError(f"Mixture: members must be a list of learners or their specs, not {members!r}.")
-    made = [_member(member, loss, intercept) for member in members]
-    for k, member in enumerate(made):
+    learners = [_member(member, loss, intercept) for member in members]
+    for k, member in enumerate(learners):
         if not isinstance(member, Learner):
             raise SettingsError(f"Mixture: members[{k}] must be a learner or a spec, not {member!r}.")
         if member.t:
             raise SettingsError(
                 f"Mixture: members[{k}] has learnt {member.t} examples: give one that begins with the rest."
             )
-        if member.intercept != made[0].intercept or (not intercept and member.intercept):
+        if member.intercept != learners[0].intercept or (not intercept and member.intercept):
             raise SettingsError(f"Mixture: members[{k}] and the mixture differ in intercept=…: build all alike.")
-    algorithm = Committee("Mixture", tuple(member.algorithm for member in made))
+    algorithm = Committee("Mixture", tuple(member.algorithm for member in learners))
     if loss != "logistic" and make("loss", loss) != algorithm.loss:
         raise SettingsError(f"Mixture: its members learn with {algorithm.loss!r}, so its loss cannot be {loss!r}.")
-    widths = {member.d for member in made if member._point is not None} | ({d} if d is not None else set())
+    widths = {member.d for member in learners if member._point is not None} | ({d} if d is not None else set())
     if len(widths) > 1:
         raise SettingsError(f"Mixture: d= is {' and '.join(map(str, sorted(widths)))} in its members: build all alike.")
-    return Learner(algorithm, intercept=made[0].intercept, d=next(iter(widths), None))
+    return Learner(algorithm, intercept=learners[0].intercept, d=next(iter(widths), None))
 
 
 def _member(spec: Any, loss: Any, intercept: bool) -> Any:
@@ -348,7 +349,7 @@ def _member(spec: Any, loss: Any, intercept: bool) -> Any:
     return make("learner", spec, **{"loss": loss} if "loss" in takes else {}, intercept=intercept)
 
 
-class Seat(NamedTuple):
+class MemberAlone(NamedTuple):
     """A member of a committee as it stands."""
 
     learner: Learner
@@ -359,13 +360,13 @@ class Seat(NamedTuple):
     """Its weight in the next prediction."""
 
 
-def roster(learner: Learner) -> list[Seat]:
+def members_alone(learner: Learner) -> list[MemberAlone]:
     """The members of a learner made by `Mixture(members=…)`; of any other, none.
 
     >>> import rue
     >>> learner = rue.Mixture(members=["ogd", "adagrad"])
     >>> _ = learner.run([[1.0], [-1.0], [1.0]], [1, -1, 1])
-    >>> [(entry.learner.algorithm.name, round(entry.share, 3)) for entry in roster(learner)]
+    >>> [(entry.learner.algorithm.name, round(entry.share, 3)) for entry in members_alone(learner)]
     [('OGD', 0.632), ('AdaGrad', 0.368)]
     """
     algorithm = learner.algorithm
@@ -375,10 +376,10 @@ def roster(learner: Learner) -> list[Seat]:
     rule, seats = state["_rule"], state["_point"]
     if seats is None:
         rule, seats = algorithm.start(1)
-    rules, points, found = rule.tree.leaves(), seats.points(), []
+    rules, points, members = rule.tree.leaves(), seats.points(), []
     for k, member in enumerate(algorithm.members):
         begun = {"_rule": rules[k], "_point": points[k]} if state["_point"] is not None else {}
         alone = Learner.__new__(Learner)
         alone.__setstate__(copy.deepcopy({**state, "_rule": None, "_point": None, **begun, "algorithm": member}))
-        found.append(Seat(alone, float(seats.members[LOSSES, k]), float(seats.members[SHARES, k])))
-    return found
+        members.append(MemberAlone(alone, float(seats.members[LOSSES, k]), float(seats.members[SHARES, k])))
+    return members

@@ -1,6 +1,6 @@
 """The state of the mixtures, declared: every number and array of `Mixture()` and `Mixture(members=…)`, by name.
 
-What `SoftmaxMixture` has beside the part that all mixtures share is in `rue.learners.softmax.layout`.
+What `SoftmaxMixture` has in addition to what all mixtures share is in `rue.learners.softmax.layout`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from rue.learners.mixture.layout import (
 )
 from rue.streams import numbering
 
-__all__ = ["ByChance", "ByMean", "Experts", "Pooling", "open_memory"]
+__all__ = ["ByChance", "ByMean", "Experts", "Pooling", "open_memory", "rates_within"]
 
 LEAST = -300.0
 """The logarithm of the least share: with less, products are numbers too small to be fast (subnormal)."""
@@ -95,18 +95,34 @@ class Pooling(Algorithm):
             raise SettingsError(f"{self.name}: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
 
 
+def rates_within(name: str, budget: Any, fixed: int, per_rate: int, each: str = "") -> int:
+    """How many rates a kind has if a feature may take `budget` bytes.
+
+    Beside its weights, which take `per_rate` bytes for each rate, a feature takes `fixed` bytes; `each` ends a refusal.
+    """
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+        raise SettingsError(f"{name}: budget must be a number of bytes, not {budget!r}.")
+    rates = min(64, (int(budget) - fixed) // per_rate // LANES * LANES)
+    if rates < LANES:
+        raise SettingsError(f"{name}: a feature takes at least {fixed + LANES * per_rate} bytes{each}, not {budget}.")
+    return int(rates)
+
+
 @lanes(fold="sum")
 def total_of(x: Any) -> Any:
+    """Σx."""
     return x
 
 
 @lanes(fold="sum")
 def inner(x: Any, y: Any) -> Any:
+    """⟨x, y⟩."""
     return x * y
 
 
 @lanes(fold="least")
 def least_of(x: Any) -> Any:
+    """The least of them."""
     return x
 
 
@@ -210,7 +226,7 @@ class Experts(NamedTuple):
         if eta < math.inf:
             weight_of(0, running * each, shares, shares, eta, LEAST)
         else:
-            for i in range(running * each):
+            for i in range(running * each):  # no gap has occurred yet: follow the best
                 shares[i] = 1.0 if shares[i] == 0.0 else 0.0
         for kind in range(running):
             first, away = kind * each, lowest[kind] - best
@@ -321,6 +337,7 @@ class ByMean(NamedTuple):
         return mean
 
     def charge(self, experts: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
+        """The rate after a round, AdaHedge's ln K / Σ gaps."""
         experts.memory[GAPS] += max(0.0, cost - experts.mix_loss(scratch))
         self.set_rate(experts)
 
@@ -329,4 +346,5 @@ class ByMean(NamedTuple):
         experts.memory[ETA] = math.log(experts.members.shape[1]) / gaps if gaps > 0.0 else math.inf
 
     def price(self, experts: Any) -> float:
+        """How much more than any member that runs the mixture can have lost (B12): twice the gaps."""
         return float(2.0 * experts.memory[GAPS])

@@ -47,7 +47,7 @@ from rue.learners.mixture.layout import (
     WORK,
     YES,
 )
-from rue.learners.mixture.mixing import ByChance, ByMean, Pooling, open_memory, times
+from rue.learners.mixture.mixing import ByChance, ByMean, Pooling, open_memory, rates_within, times
 from rue.learners.mixture.pool import NOTES, PoolPoint
 from rue.learners.points import T
 from rue.losses.wrappers import unregularised
@@ -69,7 +69,7 @@ KIND_NAMES = (
 )
 """What kinds 0 to 5 of `rue.learners.mixture.pool` are called."""
 _FIXED = 8 * len(STATS) + 8
-"""The bytes a feature takes beside its weights."""
+"""The bytes a feature takes in addition to its weights."""
 
 
 def _precision(loss: Any) -> Any:
@@ -98,7 +98,7 @@ class _Rule:
         """By how much a rate of 1 moves a prediction for a slope of 1 along a row of size 1."""
         raise NotImplementedError
 
-    def sense(self, point: Any, y: Any, weight: Any) -> None:
+    def find_slopes(self, point: Any, y: Any, weight: Any) -> None:
         """The slope and the curvature at each kind's mixed prediction."""
         raise NotImplementedError
 
@@ -108,6 +108,7 @@ class _Rule:
         raise NotImplementedError
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        """The prediction, and whether all was finite; if not, or without a weight, nothing has changed."""
         p = point.dot(row)
         if weight == 0.0:
             return p, math.isfinite(p)
@@ -123,9 +124,11 @@ class _Rule:
         self.enter_costs(point, experts.running(), y, weight, cost)
         pace = self.see_label(m, y, weight)
         m[T] += 1.0
-        self.sense(point, y, weight)
+        self.find_slopes(point, y, weight)
         experts.charge(cost, weight, point.scratch, point.work)
         point.measure(row)
+        # An implicit step: along f, to the prediction argmin_q a·ℓ(q, y) + ½(q − p)² with a = rate·weight·pace·⟨f, x⟩,
+        # so that no rate overshoots. It moves the prediction by `step`, hence the weights by step/⟨f, x⟩ along f.
         if pace > 0.0:
             each, members, step = len(point.rates), experts.running(), point.scratch[STEP]
             for kind in range(members // each):
@@ -135,12 +138,13 @@ class _Rule:
                 along = point.work[ALONG, kind]
                 times(kind * each, each, step, step, 1.0 / along if along > 1e-300 else 0.0)
             point.advance(row)
-        if point.looks():
+        if point.retirement_due():
             point.retire_some()
 
 
 @lanes()
 def cost_of(right: Any, weight: Any) -> Any:
+    """Log loss, from the probability of the label that came."""
     return -weight * log(right)
 
 
@@ -164,10 +168,10 @@ def step_of(p: Any, right: Any, wrong: Any, reach: Any, y: Any) -> Any:
     x = rough_log(1.0 + a * wrong / right)
     step = lower(a * wrong, x * (1.0 - rough_log(1.0 + x) / (2.0 + x)))
     e = exp_roughly(z + step)
-    slant, made = e / (1.0 + e), step * (1.0 + e)
-    first, short = 1.0 + step * slant, made - a
+    slant, reached = e / (1.0 + e), step * (1.0 + e)
+    first, short = 1.0 + step * slant, reached - a
     second = step * step * (slant - slant * slant) - 1.0
-    return -y * (step * (1.0 - lower(2.0 * short * first / (first * first * (made + a) - short * second), 0.9)))
+    return -y * (step * (1.0 - lower(2.0 * short * first / (first * first * (reached + a) - short * second), 0.9)))
 
 
 @parameter
@@ -185,7 +189,7 @@ class ChanceRule(_Rule):
     def see_label(self, m: Any, y: Any, weight: Any) -> Any:
         return 1.0
 
-    def sense(self, point: Any, y: Any, weight: Any) -> None:
+    def find_slopes(self, point: Any, y: Any, weight: Any) -> None:
         for kind in range(KINDS):
             yes, no = point.work[MIXED_YES, kind], point.work[MIXED_NO, kind]
             point.work[SLOPE, kind] = weight * (-no if y > 0.0 else yes)
@@ -214,7 +218,7 @@ class MeanRule(_Rule):
 
     def enter_costs(self, point: Any, members: Any, y: Any, weight: Any, cost: Any) -> None:
         costs, p, m = point.members[COST], point.scratch[PREDICTION], point.memory
-        first = self.centred and m[T] == 0.0  # all of them said 0
+        first = self.centred and m[T] == 0.0  # all members predicted 0
         for i in range(members):
             costs[i] = cost if first else weight * self.loss.value(m[CENTRE] + m[UNIT] * p[i], y)
 
@@ -233,12 +237,12 @@ class MeanRule(_Rule):
         slope = self.loss.slope(m[CENTRE] + m[UNIT] * m[MEAN], y)
         m[SLOPES] += weight * slope * slope
         m[HELD] += weight
-        apart = away - m[MEAN]
-        m[MEAN] += apart * weight / m[HELD]
+        deviation = away - m[MEAN]
+        m[MEAN] += deviation * weight / m[HELD]
         # The mean may be rounded past the label: then what is added is negative.
-        m[SPREAD_OF_LABELS] = max(0.0, m[SPREAD_OF_LABELS] + weight * apart * (away - m[MEAN]))
-        gauge, deviation = self.gauges(m)
-        return deviation / gauge if gauge > 0.0 else 0.0
+        m[SPREAD_OF_LABELS] = max(0.0, m[SPREAD_OF_LABELS] + weight * deviation * (away - m[MEAN]))
+        slope_unit, label_unit = self.gauges(m)
+        return label_unit / slope_unit if slope_unit > 0.0 else 0.0
 
     def gauges(self, m: Any) -> Any:
         """What slopes and predictions are measured by: half the slopes of the mean, and the labels' deviation."""
@@ -246,7 +250,7 @@ class MeanRule(_Rule):
             return 1.0, 1.0
         return 0.5 * math.sqrt(m[SLOPES] / m[HELD]), m[UNIT] * math.sqrt(m[SPREAD_OF_LABELS] / m[HELD])
 
-    def sense(self, point: Any, y: Any, weight: Any) -> None:
+    def find_slopes(self, point: Any, y: Any, weight: Any) -> None:
         work, m, target = point.work, point.memory, self.loss.target(y)
         gauge, deviation = self.gauges(m)
         for kind in range(KINDS):
@@ -262,6 +266,7 @@ class MeanRule(_Rule):
                 work[CURVATURE, kind] = weight * curvature * deviation / gauge
 
     def choose_steps(self, point: Any, members: Any, y: Any) -> None:
+        """q − prox(q) for each member, in units of the labels."""
         p, step, m = point.scratch[PREDICTION], point.scratch[STEP], point.memory
         for i in range(members):
             q = m[CENTRE] + m[UNIT] * p[i]
@@ -350,14 +355,14 @@ def Mixture(
     intercept: bool = True,
     d: int | None = None,
 ) -> Learner:
-    """The default learner: no learning rate to choose (B12).
+    """The default learner: no learning rate to choose (docs/theory.md, B12).
 
-    Members of all rates and several kinds learn side by side in one pass, and their predictions are mixed: for
-    logistic loss the total is at most ln K more than the best member's. With example weights above 1 it is w_max·ln K
-    more, w_max the largest weight, plus what the rounds that raised it cost (their predictions were made for smaller
-    weights): `members.price_at_most` has that sum. Nothing is promised against a member that has retired for being
-    hopelessly behind. Units of features do not matter, nor do units and shift of numeric labels. `budget` is the
-    number of bytes a feature may take; fewer bytes, fewer rates.
+    Members of all rates and several kinds learn side by side in one pass, and their predictions are mixed with weights
+    proportional to e^{−η·loss so far}: for logistic loss the total is at most ln K more than the best member's. With
+    example weights above 1 it is w_max·ln K more, w_max the largest weight, plus what the rounds that raised it cost
+    (their predictions were made for smaller weights): `members.price_at_most` has that sum. Nothing is promised against
+    a member that has retired for being hopelessly behind. Units of features do not matter, nor do units and shift of
+    numeric labels. `budget` is the number of bytes a feature may take; fewer bytes, fewer rates.
 
     `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
 
@@ -370,14 +375,7 @@ def Mixture(
         if budget is not None:
             raise SettingsError("Mixture: a budget is for the members it chooses itself: give members or a budget.")
         return committee(members, loss, intercept, d)
-    loss, rates = make("loss", loss), 2 * LANES
-    if budget is not None:
-        if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
-            raise SettingsError(f"Mixture: budget must be a number of bytes, not {budget!r}.")
-        rates = min(64, (int(budget) - _FIXED) // _per_rate(loss) // LANES * LANES)
-        if rates < LANES:
-            raise SettingsError(
-                f"Mixture: a feature takes at least {_FIXED + LANES * _per_rate(loss)} bytes, not {budget}."
-            )
+    loss = make("loss", loss)
+    rates = 2 * LANES if budget is None else rates_within("Mixture", budget, _FIXED, _per_rate(loss))
     algorithm = Pooled("Mixture", loss, rates, bool(intercept))
     return Learner(algorithm, intercept=intercept, d=d)

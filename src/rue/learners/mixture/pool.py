@@ -103,7 +103,7 @@ _1 = np.uint64(1)
 _LINE = np.uint64(16)
 """How many float32 a line of the cache holds."""
 _FAR = np.uint64(80)
-"""How far ahead it is looked which line a feature has, before that is fetched."""
+"""Prefetch distance of the table of lines, in features; what is in the line itself follows later."""
 _STATS = np.uint64(len(STATS))
 
 
@@ -162,10 +162,10 @@ class PoolPoint(NamedTuple):
 
     def dot(self, row: Any) -> Any:
         """The mixture's prediction; the members' are left in `scratch`."""
-        self.foretell(row)
+        self.predict_members(row)
         return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch, self.work)
 
-    def foretell(self, row: Any) -> None:
+    def predict_members(self, row: Any) -> None:
         """Every member's prediction, in units of the labels, into `scratch`."""
         p, low, high = self.scratch[PREDICTION], self.memory[LOW], self.memory[HIGH]
         begin, n, room, r = np.int64(0), np.int64(row.many()), self.notes.shape[1], len(self.rates)
@@ -201,7 +201,7 @@ class PoolPoint(NamedTuple):
         first, largest, room = self.seats[1] >= 0, self.seats[2] >= 0, notes.shape[1]
         while k < n and many < room:
             if followed:
-                self.expect(row, row.lo + k, first or largest)
+                self.prefetch(row, row.lo + k, first or largest)
             j, value = row.feature(k)
             spots[many], x[many] = self.lines[j], value
             many += value != 0.0
@@ -219,8 +219,8 @@ class PoolPoint(NamedTuple):
             by_largest_of(0, many, notes[SCALED + 2], x, known[LARGEST])
         return np.int64(k)
 
-    def expect(self, row: Any, k: Any, both: Any) -> None:
-        """Have fetched what belongs to features that come soon; the second line of weights for kinds 1 and 2."""
+    def prefetch(self, row: Any, k: Any, both: Any) -> None:
+        """Prefetch what belongs to features that come soon; the second line of weights for kinds 1 and 2."""
         fetch(self.lines, row.place(k + _FAR - _1))
         soon, wide = np.uint64(row.place(k + SOON)), np.uint64(self.weights.shape[1])
         if soon < np.uint64(self.lines.size):
@@ -329,8 +329,8 @@ class PoolPoint(NamedTuple):
         self.spots[room] = many
         return k
 
-    def looks(self) -> Any:
-        """Whether there is somebody to retire, or it is time to look."""
+    def retirement_due(self) -> Any:
+        """Whether kinds 4 and 5 must retire, or it is time to check for kinds that are hopelessly behind."""
         m, seats = self.memory, self.seats
         gone = seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0
         return gone != (m[USED] < 0.0) or (m[T] >= PATIENCE and int(m[T]) % LOOK == 0)
@@ -366,12 +366,12 @@ class PoolPoint(NamedTuple):
 
     def leader(self) -> Any:
         """The best of kinds 0 to 3, which stays: the others retire when there are too many features."""
-        found, least = -1, math.inf
+        best, least = -1, math.inf
         for kind in range(DIAGONAL):
             lost = self.work[LOWEST, self.seats[kind]] if self.seats[kind] >= 0 else math.inf
             if lost < least:
-                found, least = kind, lost
-        return found
+                best, least = kind, lost
+        return best
 
     # Reading.
 
@@ -393,8 +393,8 @@ class PoolPoint(NamedTuple):
         if self.memory[USED] > 0.0 and placed.any():
             scale = stats[placed, FIRST] if self.exact else by_root[placed]
             for which in range(MATRICES):
-                found = self.matrices[which, slots[placed] - 1, :r]
-                point[seen[placed]] += found @ self._share(DIAGONAL + which) / scale
+                own = self.matrices[which, slots[placed] - 1, :r]
+                point[seen[placed]] += own @ self._share(DIAGONAL + which) / scale
         point *= self.memory[UNIT]
         point[0] += self.memory[CENTRE]  # which is 0 without an intercept
         return point
@@ -505,13 +505,13 @@ class PoolPoint(NamedTuple):
             own = lines.rows(k, part.matrices[which, :, :r]) * (gain * ratios(after, before[k]))[:, None]
             own[lines.coordinates == 0] += lacking
             self.matrices[which, :n, :r] += own / len(parts)
-        found = [lines.information(k, state.matrices[which, :, r:]) for k, state in enumerate(states)]
+        matrices = [lines.information(k, state.matrices[which, :, r:]) for k, state in enumerate(states)]
         with np.errstate(all="ignore"):
             if self.exact:
                 units = [np.divide(own, after) for own in before]
-                found = [np.eye(n) + (A - np.eye(n)) * u * u[:, None] for A, u in zip(found, units, strict=True)]
+                matrices = [np.eye(n) + (A - np.eye(n)) * u * u[:, None] for A, u in zip(matrices, units, strict=True)]
             forgets = BY_ROUND[which] < 1.0
-            sums = MERGES["averaged" if forgets else "added"](found[0], found[1:])
+            sums = MERGES["averaged" if forgets else "added"](matrices[0], matrices[1:])
         # Without forgetting no eigenvalue falls below the 1 it began with; with it, `turn` lets none fall below 0.1.
         self.matrices[which, :n, r:][:, :n] = inverse_of_sums(sums, 0.1 if forgets else 1.0)
 
@@ -572,8 +572,8 @@ def _merge_labels(m: Any, memories: Sequence[Any]) -> None:
         return
     m[CENTRE] = begun[0][CENTRE]
     units = [own[UNIT] for own in begun if own[UNIT] > 0.0]
-    apart = [abs(own[CENTRE] - m[CENTRE]) for own in begun if own[CENTRE] != m[CENTRE]]
-    m[UNIT] = units[0] if units else math.ldexp(1.0, math.frexp(apart[0])[1] - 1) if apart else 0.0
+    gaps = [abs(own[CENTRE] - m[CENTRE]) for own in begun if own[CENTRE] != m[CENTRE]]
+    m[UNIT] = units[0] if units else math.ldexp(1.0, math.frexp(gaps[0])[1] - 1) if gaps else 0.0
     if m[UNIT] == 0.0:
         return
     scaled = [own[UNIT] / m[UNIT] for own in memories]

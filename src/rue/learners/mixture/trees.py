@@ -1,4 +1,4 @@
-"""Things of many types as the leaves of a binary tree, which Numba takes apart type by type: points, and rules."""
+"""Points, and rules, of many types as the leaves of a binary tree, which Numba compiles type by type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Leaf(NamedTuple):
         return self.point.size()
 
     @noinline
-    def tell(self, row: Any, p: Any, k: Any) -> Any:
+    def predict_all(self, row: Any, p: Any, k: Any) -> Any:
         """Write the predictions from place k on; the place after them."""
         p[k] = self.point.dot(row)
         return k + 1
@@ -48,8 +48,8 @@ class Branch(NamedTuple):
         return min(self.first.size(), self.second.size())
 
     @noinline
-    def tell(self, row: Any, p: Any, k: Any) -> Any:
-        return self.second.tell(row, p, self.first.tell(row, p, k))
+    def predict_all(self, row: Any, p: Any, k: Any) -> Any:
+        return self.second.predict_all(row, p, self.first.predict_all(row, p, k))
 
     def residual(self) -> Any:
         return max(self.first.residual(), self.second.residual())
@@ -68,7 +68,7 @@ class LeafRule:
     rule: Any
 
     @noinline
-    def teach(self, leaf: Any, row: Any, y: Any, weight: Any) -> Any:
+    def learn_all(self, leaf: Any, row: Any, y: Any, weight: Any) -> Any:
         """Let it learn; what it refuses leaves no trace in it. Whether it has learnt."""
         return self.rule.learn(leaf.point, row, y, weight)[1]
 
@@ -84,10 +84,10 @@ class BranchRule:
     second: Any
 
     @noinline
-    def teach(self, branch: Any, row: Any, y: Any, weight: Any) -> Any:
+    def learn_all(self, branch: Any, row: Any, y: Any, weight: Any) -> Any:
         """Whether any of them has learnt."""
-        first = self.first.teach(branch.first, row, y, weight)
-        second = self.second.teach(branch.second, row, y, weight)
+        first = self.first.learn_all(branch.first, row, y, weight)
+        second = self.second.learn_all(branch.second, row, y, weight)
         return first or second
 
     def leaves(self) -> list[Any]:

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from rue.compiled.intrinsics import LANES
-from rue.errors import BadExample, DataError, NoRoom, SettingsError
+from rue.errors import BadExample, DataError, NoRoom
 from rue.learners import loop
 from rue.learners.learner import Learner
 from rue.learners.mixture.columns import NEAR
 from rue.learners.mixture.layout import SHARES, VISITS
+from rue.learners.mixture.mixing import rates_within
 from rue.learners.one_example import complaint, dense_row, one_row, sparse_row
 from rue.learners.points import T
 from rue.learners.softmax.layout import CLOSED, HIGHEST, KINDS, WIDE
-from rue.learners.softmax.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_classes
+from rue.learners.softmax.multiclass import LogLoss, Softmax, bytes_of, predict_classes
 from rue.learners.softmax.softmax import FLAT
 from rue.learners.turns import Turn
 from rue.ledger import Silent
@@ -36,8 +37,6 @@ class ClassLearner(Learner):
     `predict` gives probabilities: first that of a class never seen before, then those of classes 1, 2, …; `run` gives
     scores: the probability of the class that came, negative where another one had been given at least as much.
     """
-
-    _loop = run_classes
 
     @property
     def classes(self) -> int:
@@ -206,10 +205,10 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
         by = np.sqrt(pool.memory[T] / spread)
         if intercept:
             mean[used == 0], by[used == 0] = 0.0, 1.0
-        found = (pool.lines[lines] @ share[WIDE:].reshape(-1)) * by[:, None]
-        point[used] += found
+        own = (pool.lines[lines] @ share[WIDE:].reshape(-1)) * by[:, None]
+        point[used] += own
         if intercept:
-            point[0] -= mean @ found
+            point[0] -= mean @ own
     return point
 
 
@@ -229,11 +228,5 @@ def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int 
     """
     rates = 2 * LANES
     if budget is not None:
-        if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
-            raise SettingsError(f"SoftmaxMixture: budget must be a number of bytes, not {budget!r}.")
-        rates = min(64, (int(budget) - bytes_of(0)) // (bytes_of(1) - bytes_of(0)) // LANES * LANES)
-        if rates < LANES:
-            raise SettingsError(
-                f"SoftmaxMixture: a feature takes at least {bytes_of(LANES)} bytes for each class, not {budget}."
-            )
+        rates = rates_within("SoftmaxMixture", budget, bytes_of(0), bytes_of(1) - bytes_of(0), " for each class")
     return ClassLearner(Softmax("SoftmaxMixture", LogLoss(), rates), intercept=intercept, d=d)

@@ -1,4 +1,4 @@
-"""One round of many softmax learners, mixed as B12 says, and the loops over rows.
+"""One round of many softmax learners, mixed as B12 says.
 
 Classes are numbered 1, 2, …, and may come at any time. Of every prediction a part 1/(1 + s)² is reserved for a class
 never seen before, s the number of rounds since one came, and the members share the rest. All the rounds between two
@@ -39,20 +39,20 @@ from rue.losses import Loss
 from rue.registry import register
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes", "run_classes"]
+__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes"]
 
 GRID = (2.0**-6, 2.0**2)
 """The ends of the grid of rates."""
 SOFTMAX_NAMES = (*KIND_NAMES[:3], "adaptive, centred", "second order, centred", "second order, centred, forgetting")
 """What kinds 0 to 5 of `rue.learners.softmax.softmax` are called."""
 NOTES = 512
-"""The features of a row for which notes are kept; the others are worked out again."""
+"""For how many features of a row the directions are noted; those of the others are computed again."""
 MANY_FEATURES = 2**12
 """From how many features on only those that occur have a place, which holds numbers for each class and rate."""
 _UNLIKELY = 60.0
 """−ln of the smallest odds that members give to a class they know."""
 _SUMS = 8 * WIDE
-"""The bytes a feature and class take beside the weights."""
+"""The bytes a feature and class take in addition to the weights."""
 
 
 def bytes_of(rates: int) -> int:
@@ -75,6 +75,7 @@ class LogLoss(Loss):
         return 1.0 <= y <= MOST_CLASSES and y == math.floor(y)
 
     def value(self, p: float, y: float) -> float:
+        """−ln|p|."""
         return -math.log(abs(p))
 
     def slope(self, p: float, y: float) -> float:
@@ -92,9 +93,9 @@ class SoftmaxRule:
 
     loss: Any
 
-    def foresee(self, point: Any, row: Any, c: Any) -> Any:
+    def score_of(self, point: Any, row: Any, c: Any) -> Any:
         """The score of class c; everything it rests on is left in the point."""
-        point.foretell(row)
+        point.predict_members(row)
         if point.counts[c] == 0.0:
             return -point.reserve()
         chance, wrong = point.mixed[c, 0], False
@@ -104,10 +105,11 @@ class SoftmaxRule:
         return -chance if wrong else chance
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        """The score of the class that came, and whether all was finite; if not, nothing has changed."""
         c = int(y) - 1
-        if not math.isfinite(row.square()) or not math.isfinite(weight * weight):
+        if not math.isfinite(row.square()) or not math.isfinite(weight * weight) or y > point.classes():
             return math.nan, False
-        p = self.foresee(point, row, c)
+        p = self.score_of(point, row, c)
         value = self.loss.value(p, y)
         if not math.isfinite(value):
             return p, False
@@ -126,7 +128,7 @@ class SoftmaxRule:
         experts.charge(cost, weight, point.scratch, point.scratch)  # which has a row to spare
         running = m[CLOSED] == 0.0
         point.measure(row, c, weight)
-        self.sense(point, weight)
+        self.find_curvatures(point, weight)
         if running and m[CLOSED] > 0.0:
             for kind in range(KINDS - 1, WIDE - 1, -1):
                 experts.retire(kind)
@@ -137,11 +139,11 @@ class SoftmaxRule:
     def enter_costs(self, point: Any, c: Any, weight: Any, cost: Any) -> None:
         """What the round costs each member, its share of the reserve included."""
         costs, many = point.members[COST], point.members.shape[1]
-        kept = weight * -math.log(1.0 - point.reserve()) if point.counts[c] > 0.0 else cost
+        reserved = weight * -math.log(1.0 - point.reserve()) if point.counts[c] > 0.0 else cost
         for i in range(many):
-            costs[i] = kept - weight * log(point.chances[c * many + i]) if point.counts[c] > 0.0 else cost
+            costs[i] = reserved - weight * log(point.chances[c * many + i]) if point.counts[c] > 0.0 else cost
 
-    def sense(self, point: Any, weight: Any) -> None:
+    def find_curvatures(self, point: Any, weight: Any) -> None:
         """The mean curvature of the classes at the mixed predictions of kinds 4 and 5."""
         for which in range(2):
             h = 0.0
@@ -184,41 +186,6 @@ class SoftmaxRule:
 
 
 @kernel
-def run_classes(rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: Any) -> Any:
-    """`loop.run_rows` for classes: the score of each row's class, before its update."""
-    size = rows.coordinates()
-    if size > point.size() or not ledger.room(size):
-        return begin, loop.TOO_WIDE
-    i, status = begin, loop.OK
-    while i < y.size and status == loop.OK:
-        weight = weights[i] if weights.size > 0 else 1.0
-        status = loop.BROKEN
-        if rows.sound(i):
-            row = rows.row(i)
-            status = loop.UNORDERED if not row.ordered() else loop.OK
-        if status == loop.OK:
-            if not 0.0 <= weight < math.inf:
-                status = loop.BAD_WEIGHT
-            elif not rule.loss.accepts(y[i]):
-                status = loop.BAD_LABEL
-            elif not row.fits(size) or y[i] > point.classes():
-                status = loop.TOO_WIDE
-        if status == loop.OK:
-            p, good = rule.learn(point, row, y[i], weight)
-            if not good and not row.finite():
-                status = loop.BAD_FEATURE
-            else:
-                out[i] = p if good else math.nan
-                scored = good and weight > 0.0
-                if scored:
-                    ledger.enter(rule.loss, row, p, y[i], weight)
-                ledger.next_row(rule.loss, rows, i, scored)
-                i += 1
-    ledger.close(rule.loss, rows, i)
-    return i, status
-
-
-@kernel
 def predict_classes(point: Any, rows: Any, out: Any, begin: Any) -> Any:
     """For each row the probability of a class never seen, then those of the classes."""
     size = rows.coordinates()
@@ -234,7 +201,7 @@ def predict_classes(point: Any, rows: Any, out: Any, begin: Any) -> Any:
             return i, loop.TOO_WIDE
         if not row.finite():
             return i, loop.BAD_FEATURE
-        point.foretell(row)
+        point.predict_members(row)
         out[i, 0] = point.reserve()
         for c in range(out.shape[1] - 1):
             out[i, 1 + c] = (1.0 - out[i, 0]) * point.mixed[c, 0]
@@ -282,7 +249,7 @@ class Softmax(Pooling):
 
     @property
     def bytes_per_coordinate(self) -> int:
-        """For each class; what a feature takes beside, some forty bytes, is not counted."""
+        """For each class; some forty bytes more, for the feature itself, are not counted."""
         return self.budget
 
     def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[SoftmaxRule, ClassPool]:

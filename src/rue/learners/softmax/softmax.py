@@ -60,7 +60,7 @@ __all__ = ["FLAT", "ClassPool"]
 _1 = np.uint64(1)
 
 FAR = 30.0
-"""Scores are kept between ± this."""
+"""Scores are clipped to ± this."""
 FLAT = 1e-24
 """A variance smaller than this part of the mean's square is rounding."""
 
@@ -121,7 +121,7 @@ class ClassPool(NamedTuple):
 
     # Predicting.
 
-    def foretell(self, row: Any) -> None:
+    def predict_members(self, row: Any) -> None:
         """Every member's probabilities into `chances`, the mixture's and the kinds' into `mixed`."""
         scores = self.scores
         for i in range(scores.size):
@@ -446,9 +446,9 @@ class ClassPool(NamedTuple):
         merged._merge_centres(lines, states)
         merged._merge_lines(lines, parts, by_part)
         for which in range(2):
-            found = [lines.information(k, state.inverses[:, which]) for k, state in enumerate(states)]
+            matrices = [lines.information(k, state.inverses[:, which]) for k, state in enumerate(states)]
             forgets = BY_ROUND[which] < 1.0
-            sums = MERGES["averaged" if forgets else "added"](found[0], found[1:])
+            sums = MERGES["averaged" if forgets else "added"](matrices[0], matrices[1:])
             merged.inverses[:, which] = 0.0
             merged.inverses[: lines.size, which, : lines.size] = inverse_of_sums(sums, 0.1 if forgets else 1.0)
         merged.experts().resettle(merged.scratch)

@@ -27,7 +27,16 @@ _BY = {
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """What one pass proves about every linear model in a set; `str()` says it in a sentence."""
+    """What one pass proves about every linear model in a set; `str()` says it in a sentence.
+
+    For every u in the set K, Σℓ(p_t, y_t) − Σℓ(⟨u, x_t⟩, y_t) ≤ `regret_at_most`, whatever made the predictions p_t
+    (docs/theory.md, section 6). `rue.certify` and `Run.certificate` make one.
+
+    >>> import rue
+    >>> shown = rue.certify([[1.0], [1.0]], [1, -1], [0.0, 0.0], loss="hinge", radius=1, intercept=False)
+    >>> shown.loss_total, shown.regret_at_most, shown.theorem
+    (2.0, 0.0, 'D1')
+    """
 
     domain: Domain
     loss_total: float
@@ -43,13 +52,13 @@ class Certificate:
     slope_norm: float
     """‖S‖ = ‖Σ g_t x_t‖, in the units below."""
     left_out: int = 0
-    """Examples without a prediction (NaN), about which nothing is said."""
+    """Examples without a prediction (NaN), which the certificate is not about."""
     theorem: str = "D1"
     """Which of D1 to D4 `regret_at_most` comes from."""
     units: str = "raw"
     """`raw`, or `largest`: models are measured on features divided by their largest magnitude."""
     witnesses: int = 0
-    """How many witnesses were kept."""
+    """How many witnesses ran along."""
     lambda_: float = 0.0
     """The regulariser (λ/2)‖w‖² of every round."""
 
@@ -59,7 +68,7 @@ class Certificate:
         return self.domain.centred_radius
 
     def __str__(self) -> str:
-        apart = f" ({self.left_out:,} examples without a prediction left out)" if self.left_out else ""
+        omitted = f" ({self.left_out:,} examples without a prediction left out)" if self.left_out else ""
         which = f"of norm ≤ {self.radius:g}" if self.radius is not None else f"in {self.domain!r}"
         if self.units == "largest":
             which += " (each feature in units of its largest magnitude)"
@@ -68,7 +77,7 @@ class Certificate:
         empty = ", which says nothing" if self.comparator_loss_at_least == 0.0 < self.loss_total else ""
         return (
             f"no linear model {which} could have lost less than {self.comparator_loss_at_least:,.1f} on this stream"
-            f"{empty}{apart}; this learner lost {self.loss_total:,.1f}, so its regret is at most "
+            f"{empty}{omitted}; this learner lost {self.loss_total:,.1f}, so its regret is at most "
             f"{self.regret_at_most:+,.1f}{_BY[self.theorem]}."
         )
 

@@ -10,7 +10,6 @@ import numpy as np
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners.gradient import require_loss
-from rue.losses import Loss
 from rue.losses.wrappers import unregularised
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
@@ -47,8 +46,8 @@ def certify(
     no linear model of norm ≤ 1 could have lost less than 0.6 on this stream; this learner lost 2.0, so its regret is
     at most +1.4.
     """
-    made, lambda_ = unregularised(loss)
-    require_loss(made, "certify")
+    plain, lambda_ = unregularised(loss)
+    require_loss(plain, "certify")
     if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
         raise SettingsError(f"certify: intercept must be True or False, not {intercept!r}.")
     if (radius is None) == (domain is None):
@@ -59,8 +58,7 @@ def certify(
         raise DataError(f"the predictions must have one dimension, not {p.ndim}: one number an example.")
     if not isinstance(penalty, int | float | np.number) or not 0.0 <= penalty < math.inf or (penalty and not lambda_):
         raise SettingsError(f"certify: penalty is Σ weight·(λ/2)‖w_t‖² ≥ 0 of a Regularised loss, not {penalty!r}.")
-    loss_made: Loss = made
-    evidence = open_evidence(loss_made, units=units, witnesses=witnesses, curvature=curvature, lambda_=lambda_)
+    evidence = open_evidence(plain, units=units, witnesses=witnesses, curvature=curvature, lambda_=lambda_)
     evidence.penalty = float(penalty)
     before, left_out = 0, 0
     for block in blocks(X, y, weights):

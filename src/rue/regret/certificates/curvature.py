@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,18 +11,28 @@ import numpy as np
 from rue.compiled import values
 from rue.domains import Domain
 from rue.errors import SettingsError
+from rue.layout import Array, Layout, Number, Numbers
 from rue.norms import LEAST_SQUARE, norm
 
 __all__ = ["WIDEST", "Curvature", "open_curvature"]
 
 WIDEST = 4096
-"""The most coordinates for which Σ x xᵀ is kept: 128 MiB."""
+"""The most coordinates for which Σ x xᵀ is added up: 128 MiB."""
 
 SHOWN = 2.0**-1022
 """What Σ weight·x² is at least, where it underflows but x is not 0."""
 EIGEN = 1e-14
 """How far off eigenvalues may be, relative to the largest."""
 _0 = np.uint64(0)
+
+
+TOTALS = Numbers(Number("squares", "Σ weight·y²."), Number("examples", "How many examples there were."))
+SQUARES, EXAMPLES = TOTALS.indices("squares", "examples")
+CURVATURE = Layout(
+    Array("gram", "The lower triangle of Q = Σ weight·x xᵀ.", ("coordinate", "coordinate"), merge="added"),
+    Array("moment", "b = Σ weight·y x.", ("coordinate",), merge="added"),
+    Array("totals", "Sums over the examples.", (TOTALS,)),
+)
 
 
 @values
@@ -31,15 +42,15 @@ class Curvature(NamedTuple):
     gram: Any
     moment: Any
     totals: Any
-    """Σ weight·y², and the number of examples."""
 
     def room(self, size: Any) -> Any:
         return size <= self.moment.size
 
     def learn(self, loss: Any, row: Any, y: Any, weight: Any) -> bool:
         """Enter one example."""
-        self.totals[0] += weight * y * y
-        self.totals[1] += 1.0
+        # Σ weight·(⟨u, x⟩ − y)² = uᵀQu − 2⟨b, u⟩ + Σ weight·y²: these three sums are all it depends on (D4).
+        self.totals[SQUARES] += weight * y * y
+        self.totals[EXAMPLES] += 1.0
         row.add(weight * y, self.moment)
         if row.shift > _0:
             self.gram[_0, _0] += weight
@@ -86,11 +97,10 @@ class Curvature(NamedTuple):
         to[order] = np.arange(order.size)
         return self.moved(to, order.size), coordinates[order].astype(np.float64)
 
-    def merged(self, other: Curvature) -> Curvature:
-        """Two parts of a stream together."""
-        size = max(self.moment.size, other.moment.size)
-        mine, theirs = self.grown(size), other.grown(size)
-        return Curvature(mine.gram + theirs.gram, mine.moment + theirs.moment, mine.totals + theirs.totals)
+    def merge(self, parts: Sequence[Curvature]) -> Curvature:
+        """That of several parts of a stream together, each of which went on from a copy of this: everything adds up."""
+        size = max(curvature.moment.size for curvature in (self, *parts))
+        return Curvature(**CURVATURE.merged(self.grown(size), [part.grown(size) for part in parts]))
 
     def stored(self) -> dict[str, Any]:
         """The arrays that a model file holds."""
@@ -107,7 +117,7 @@ class Curvature(NamedTuple):
         if np.any(squares[used] < LEAST_SQUARE):  # those have lost digits, if not everything
             return 0.0
         Q = np.tril(self.gram) + np.tril(self.gram, -1).T
-        total, rounds = float(self.totals[0]), float(self.totals[1])
+        total, rounds = float(self.totals[SQUARES]), float(self.totals[EXAMPLES])
         gamma = 3.0 * (rounds + 10.0) * 4e-16
         with np.errstate(all="ignore"):
             Q, b = Q / scales / scales[:, None], self.moment / scales
@@ -124,7 +134,7 @@ class Curvature(NamedTuple):
 
 def open_curvature() -> Curvature:
     """With nothing in it yet."""
-    return Curvature(np.zeros((1, 1)), np.zeros(1), np.zeros(2))
+    return Curvature(np.zeros((1, 1)), np.zeros(1), np.zeros(len(TOTALS)))
 
 
 def _on_reals(Q: Any, b: Any, total: float, gamma: float) -> float:

@@ -12,6 +12,7 @@ most would be lost: along the predictions of the best points so far and, as thos
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from rue.compiled import kernel, noinline, values
 from rue.domains import Domain
 from rue.errors import DataError
+from rue.layout import Array, Layout, Number, Numbers
 from rue.losses import Loss
 from rue.norms import LARGEST_TERM, LEAST_PRODUCT, norm
 from rue.regret.certificates.witnesses import Pool
@@ -40,10 +42,23 @@ STRAY = 0.2
 SPOILT = 2.0**1000
 """What stands for the largest label where a product with a weight has underflowed."""
 
-USED, REDUCED, CELL = range(3)
-WEIGHT, LABEL = range(2)
-FIRST = 2
+TOTALS = Numbers(
+    Number("used", "How many rows of the table are in use.", merge="derived"),
+    Number("reduced", "How often its rows have been gathered into cells.", merge="maximum"),
+    Number("cell", "Into how many cells they are gathered.", merge="same"),
+)
+USED, REDUCED, CELL = TOTALS.indices("used", "reduced", "cell")
+COLUMNS = Numbers(Number("weight", "Σ weight of the cell."), Number("label", "Σ weight·y of the cell."))
+WEIGHT, LABEL = COLUMNS.indices("weight", "label")
+FIRST = len(COLUMNS)
 """The column of the table where the sums of the coordinates begin."""
+DIGEST = Layout(
+    Array("table", "For each cell Σ weight, Σ weight·y and Σ weight·x.", ("cell", "column")),
+    Array("largest", "The largest magnitude in each column of single examples.", ("column",), merge="maximum"),
+    Array("points", "The best point in each radius, when last looked for.", ("radius", "coordinate")),
+    Array("radii", "The radii.", ("radius",), merge="same", saved=False),
+    Array("totals", "The numbers.", (TOTALS,), saved=False, dtype="int64"),
+)
 _0, _1, _2 = (np.uint64(i) for i in range(3))
 
 
@@ -98,17 +113,42 @@ class Digest(NamedTuple):
         wider = [np.pad(array, ((0, 0), (0, more))) for array in (self.table, self.points)]
         return self._replace(table=wider[0], points=wider[1], largest=np.pad(self.largest, (0, more)))
 
-    def merged(self, other: Digest) -> Digest | None:
-        """Two parts of a stream together, perhaps with more rows than the table is meant to have."""
-        size = max(self.largest.size, other.largest.size) - FIRST
-        mine, theirs = self.grown(size), other.grown(size)
-        if mine is None or theirs is None:
+    def merge(self, parts: Sequence[Digest], nonnegative: bool) -> Digest | None:
+        """The cells of several parts of a stream together, each of which went on from a copy of this digest.
+
+        Perhaps with more rows than the table is meant to have. The cells of a part that has gathered its rows since
+        then hold examples of the base together with its own. Those of one such part stand for both; with those of
+        another the base would be counted twice, so they are left out: losses that are never negative only lose by it,
+        and what is proved stays true. For other losses there is no digest then, and none for too many coordinates.
+        """
+        size = max(digest.largest.size for digest in (self, *parts)) - FIRST
+        grown = [digest.grown(size) for digest in (self, *parts)]
+        digests = [digest for digest in grown if digest is not None]
+        if len(digests) < len(grown):
             return None
-        rows = np.vstack([mine.cells(), theirs.cells()])
+        base = digests[0]
+        before, fresh, mixed = base.cells(), [], []
+        for part in digests[1:]:
+            own, gathered = part.cells(), part.totals[REDUCED] != base.totals[REDUCED]
+            if not len(before) or (not gathered and np.array_equal(own[: len(before)], before)):
+                fresh.append(own[len(before) :])
+            else:
+                mixed.append(own)
+        if len(mixed) > 1 and not nonnegative:
+            return None
+        rows = np.vstack([max(mixed, key=lambda cells: float(cells[:, WEIGHT].sum()), default=before), *fresh])
+        latest = max(digests, key=lambda digest: int(digest.totals[REDUCED]))
         table = np.zeros((max(len(rows), len(self.table)), rows.shape[1]))
         table[: len(rows)] = rows
-        totals = np.array([len(rows), max(self.totals[REDUCED], other.totals[REDUCED]), self.totals[CELL]])
-        return mine._replace(table=table, largest=np.maximum(mine.largest, theirs.largest), totals=totals)
+        return latest._replace(
+            table=table,
+            largest=DIGEST["largest"].merged(base.largest, [digest.largest for digest in digests[1:]]),
+            totals=np.array([len(rows), latest.totals[REDUCED], self.totals[CELL]]),
+        )
+
+    def empty(self) -> Digest:
+        """One of the same kind with nothing in it."""
+        return open_digest(self.radii, bool(self.scaled), int(self.totals[CELL]))
 
     def cells(self) -> Any:
         """The rows in use."""
@@ -138,8 +178,8 @@ class Digest(NamedTuple):
         with np.errstate(all="ignore"):
             X, y, weights = self.means(by)
             if many & (many - 1) == 0:
-                found = [_best(X, y, weights, loss, U, u) for U, u in zip(self.radii, points * by, strict=True)]
-                points = np.array(found) / by
+                best = [_best(X, y, weights, loss, U, u) for U, u in zip(self.radii, points * by, strict=True)]
+                points = np.array(best) / by
             order, starts = _gathered(loss, X, y, weights, points * by, self.radii, cells)
             table[: starts.size] = np.add.reduceat(self.cells()[order], starts, axis=0)
         return self._replace(table=table, points=points, totals=np.array([starts.size, many, cells]))
@@ -159,10 +199,10 @@ class Digest(NamedTuple):
             slack = max(abs(loss.value(*end)) + 2.0 * abs(loss.slope(*end)) * (far + most) for end in ends)
             slack *= rounding * float(weights.sum())
             try:
-                found = best_in_hindsight(X, y, loss=loss, domain=domain, weights=weights, intercept=False)
+                hindsight = best_in_hindsight(X, y, loss=loss, domain=domain, weights=weights, intercept=False)
             except DataError:  # sums that overflowed
                 return -math.inf
-            bound = found.at_least - slack
+            bound = hindsight.at_least - slack
         return bound if math.isfinite(bound) else -math.inf
 
 
@@ -179,7 +219,7 @@ def open_digest(radii: Any, scaled: bool, cells: int = CELLS) -> Digest:
 
 
 def shelved(loss: Loss, pool: Pool | None, width: int, used: int, reduced: int) -> Digest:
-    """With room for what a model file holds of it, beside these witnesses."""
+    """With room for what a model file holds of it, together with these witnesses."""
     if pool is None or not condenses(loss):
         raise DataError("it holds a digest of what cannot be digested")
     empty = open_digest(pool.radii, pool.largest.size > 0)
@@ -320,8 +360,8 @@ def _gathered(loss: Loss, X: Any, y: Any, n: Any, points: Any, radii: Any, cells
     sizes, axes = np.array([group.size for group in groups]), e.shape[1]
     (starts, ends, along), (costs, middles) = np.zeros((3, cells), dtype=np.int64), np.zeros((2, cells))
     sums = np.zeros((cells, 1 + 3 * axes))
-    made = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums)
-    made.ends[: sizes.size] = np.cumsum(sizes)
-    made.starts[1 : sizes.size] = made.ends[: sizes.size - 1]
-    count = _divide(made, sizes.size)
-    return made.order, np.sort(made.starts[:count])
+    gathered = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums)
+    gathered.ends[: sizes.size] = np.cumsum(sizes)
+    gathered.starts[1 : sizes.size] = gathered.ends[: sizes.size - 1]
+    count = _divide(gathered, sizes.size)
+    return gathered.order, np.sort(gathered.starts[:count])

@@ -1,8 +1,8 @@
-"""What a pass keeps so that regret can be certified afterwards: a function of the stream and of the predictions alone.
+"""Evidence: the sums of a pass that certify its regret afterwards; a function of the stream and of the predictions.
 
-The ledger has the sums of D1 and is always kept; the largest magnitude of each feature, witnesses (D3) and curvature
-(D4) are kept when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over shards. With
-witnesses a digest is kept too, as long as the stream is narrow; with the few of `quick`, curvature for square loss.
+The ledger, with the sums of D1, is always there; the largest magnitude of each feature, witnesses (D3) and curvature
+(D4) are there when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over parts of a stream.
+With witnesses there is a digest, as long as the stream is narrow; with the few of `quick`, curvature for square loss.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from rue import ledger as accounts
 from rue.compiled import values
 from rue.domains import Domain
 from rue.errors import BadExample, NoRoom, SettingsError
+from rue.layout import Array, Layout
 from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
 from rue.losses import Loss
 from rue.memory import gibibytes, memory_limit
@@ -35,7 +37,10 @@ __all__ = ["Evidence", "Largest", "open_evidence"]
 
 _0 = np.uint64(0)
 NARROW = 64
-"""The most coordinates for which curvature is kept that nobody asked for: about as dear as a few witnesses."""
+"""The most coordinates for which there is curvature without asking: it costs about as much as a few witnesses."""
+
+
+LARGEST = Layout(Array("magnitudes", "The largest magnitude of each feature.", ("coordinate",), merge="maximum"))
 
 
 @values
@@ -62,14 +67,18 @@ class Largest(NamedTuple):
         magnitudes[: self.magnitudes.size] = self.magnitudes
         return Largest(magnitudes)
 
-    def merged(self, other: Largest) -> Largest:
-        size = max(self.magnitudes.size, other.magnitudes.size)
-        return Largest(np.maximum(self.grown(size).magnitudes, other.grown(size).magnitudes))
+    def merge(self, parts: Sequence[Largest]) -> Largest:
+        """That of several parts of a stream together."""
+        size = max(part.magnitudes.size for part in (self, *parts))
+        return Largest(**LARGEST.merged(self.grown(size), [part.grown(size) for part in parts]))
 
 
 @dataclasses.dataclass(eq=False)
 class Evidence:
-    """The accounts of a pass, and what was asked to be kept beside them."""
+    """The sums of a pass over a stream, from which `certificate` proves an upper bound on regret.
+
+    `ledger` has those of D1; each further field, if it is there, proves more.
+    """
 
     loss: Loss
     ledger: Ledger
@@ -77,7 +86,7 @@ class Evidence:
     pool: Pool | None = None
     curvature: Curvature | None = None
     lambda_: float = 0.0
-    """The rounds' regulariser (λ/2)‖w‖², written apart from the loss (D2)."""
+    """The rounds' regulariser (λ/2)‖w‖², which is not part of `loss` (D2)."""
     penalty: float = 0.0
     """Σ weight·(λ/2)‖w_t‖² of the points played."""
     digest: Digest | None = None
@@ -85,7 +94,7 @@ class Evidence:
     unasked: bool = False
     """Whether curvature came by itself, and goes when the stream is wider than `NARROW`."""
     numbering: Numbering | None = None
-    """Where in the arrays the features of a wide stream are: that of the learner beside it, or its own."""
+    """Where in the arrays the features of a wide stream are: the learner's numbering, or its own."""
     coordinates: int = 0
     """How many coordinates a wide stream has; `ledger.S` has those of any other."""
     intercept: bool = True
@@ -165,8 +174,9 @@ class Evidence:
         return needed if self.numbering is None or needed <= has else max(needed, 2 * has)
 
     def _keepers(self) -> list[tuple[str, Any]]:
-        kept = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
-        return [(name, keeper) for name, keeper in kept if keeper is not None]
+        """What there is besides the ledger, by the names of the fields."""
+        fields = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
+        return [(name, keeper) for name, keeper in fields if keeper is not None]
 
     def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
         """Score a block by the predictions of any model; how many of its examples had none (NaN), or no finite loss."""
@@ -189,7 +199,7 @@ class Evidence:
         return int(left_out)
 
     def watch(self, block: Block, predictions: Any, intercept: bool, size: int, apart: bool = False) -> None:
-        """Show a block whose scored rows (those with a prediction) are known to be sound to all that is kept beside.
+        """Enter a block whose scored rows (those with a prediction) are known to be sound in all but the ledger.
 
         `size` is the number of coordinates, or of places in the arrays, there is to be room for. Of the ledger only S
         is touched, and that only if the rows were entered with S `apart`.
@@ -221,34 +231,76 @@ class Evidence:
                     given = block.in_order().rows(intercept)
 
     def merged(self, other: Evidence) -> Evidence:
-        """The evidence of two parts of a stream together, whichever learners they had."""
-        if self.loss != other.loss or self.lambda_ != other.lambda_:
-            raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
-        if self.numbering is not other.numbering:
-            common = copy.deepcopy(self.numbering) or Numbering(max(0, self.ledger.S.size - int(other.intercept)))
-            intercept = other.intercept if self.numbering is None else self.intercept
-            theirs_moved = other.renumbered(common, intercept)
-            return self.renumbered(common, intercept).merged(theirs_moved)
-        theirs = dict(other._keepers())
-        both: dict[str, Any] = {name: keeper.merged(theirs[name]) for name, keeper in self._keepers() if name in theirs}
+        """The evidence of two parts of a stream together, whichever learners they had.
+
+        >>> import rue
+        >>> X, y = rue.census()
+        >>> halves = [rue.learn(X[:500], y[:500]), rue.learn(X[500:1000], y[500:1000])]
+        >>> both = halves[0].evidence.merged(halves[1].evidence)
+        >>> int(both.ledger.sums[0])
+        1000
+        """
+        self._require_like(other)
+        return self._empty().merge([self, other])
+
+    def merge(self, parts: Sequence[Evidence]) -> Evidence:
+        """The evidence about all examples that several parts have entered, each of which went on from a copy of this.
+
+        The sums of D1, D2 and D4, and those of every witness, are added since the base, so that the certificate is that
+        of one pass with the same predictions, up to rounding. The digest may prove less than one pass's, see its
+        `merge`; parts whose evidence begins afresh and is put together by `merged` prove more. A part that has entered
+        nothing does not count; if one alone has, a copy of it is returned.
+        """
+        for part in parts:
+            self._require_like(part)
+        examples = float(self.ledger.sums[accounts.EXAMPLES])
+        begun = [part for part in parts if part.ledger.sums[accounts.EXAMPLES] != examples]
+        if len(begun) <= 1:
+            return copy.deepcopy(begun[0] if begun else self)
+        base, *parts = _in_one_numbering([self, *begun])
+        theirs = {name: [dict(part._keepers()).get(name) for part in parts] for name, _ in base._keepers()}
+        both: dict[str, Any] = {
+            name: keeper.merge(theirs[name], self.loss.nonnegative) if name == "digest" else keeper.merge(theirs[name])
+            for name, keeper in base._keepers()
+            if None not in theirs[name]
+        }
         if (digest := both.get("digest")) is not None and digest.full():
             both["digest"] = digest.reduced(self.loss)
-        mine, others = self.scales(), other.scales()
-        if "pool" not in both and mine is not None and others is not None:
-            both["largest"] = Largest(mine).merged(Largest(others))
-        ledger, both["unasked"] = self.ledger.merged(other.ledger), self.unasked or other.unasked
-        both |= {"numbering": self.numbering, "coordinates": max(self.coordinates, other.coordinates)}
-        both["intercept"] = self.intercept
-        return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=self.penalty + other.penalty, **both)
+        scales = [part.scales() for part in parts]
+        if "pool" not in both and all(own is not None for own in scales):
+            both["largest"] = Largest(scales[0]).merge([Largest(own) for own in scales[1:]])
+        ledger = base.ledger.merge([part.ledger for part in parts])
+        penalty = base.penalty + sum(part.penalty - base.penalty for part in parts)
+        both |= {"numbering": base.numbering, "intercept": parts[0].intercept}
+        both["coordinates"] = max(part.coordinates for part in parts)
+        both["unasked"] = any(part.unasked for part in parts)
+        return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=penalty, **both)
+
+    def _require_like(self, other: Evidence) -> None:
+        if self.loss != other.loss or self.lambda_ != other.lambda_:
+            raise SettingsError(f"evidence about {self.loss!r} and {other.loss!r}, or other λ, cannot be merged.")
+
+    def _empty(self) -> Evidence:
+        """Evidence of the same kind with nothing in it."""
+        keepers = dict(self._keepers())
+        return dataclasses.replace(
+            self,
+            ledger=open_ledger(),
+            largest=Largest(np.zeros(1)) if "largest" in keepers else None,
+            pool=self.pool.empty() if self.pool is not None else None,
+            curvature=open_curvature() if "curvature" in keepers else None,
+            digest=self.digest.empty() if self.digest is not None else None,
+            penalty=0.0,
+        )
 
     def scales(self) -> Any:
-        """The largest magnitude of each feature, or None if it was not kept."""
+        """The largest magnitude of each feature, or None if there is no such sum."""
         if self.largest is not None:
             return self.largest.magnitudes
         return None if self.pool is None else self.pool.magnitudes()
 
     def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
-        """The best that can be proved about a set: D1 or D2, with witnesses and curvature where they were kept.
+        """The best that can be proved about a set: D1 or D2, with witnesses and curvature where there are any.
 
         `scales` are of the coordinates that have a place, as all arrays here.
         """
@@ -349,6 +401,17 @@ class Evidence:
         return max((value for value in values if math.isfinite(value)), default=-math.inf)
 
 
+def _in_one_numbering(parts: list[Evidence]) -> list[Evidence]:
+    """The same with their features at the same places; the first is the base."""
+    base = parts[0]
+    if all(part.numbering is base.numbering for part in parts):
+        return parts
+    intercept = next(part.intercept for part in parts if part.numbering is not None)
+    widest = max(part.ledger.S.size for part in parts if part.numbering is None or part is base)
+    common = copy.deepcopy(base.numbering) or Numbering(max(0, widest - int(intercept)))
+    return [part.renumbered(common, intercept) for part in parts]
+
+
 def _reach(domain: Domain, size: int) -> float:
     """The largest norm of a point of the domain; ∞ where there is none."""
     return largest_norm(domain, size) if domain.bounded else math.inf
@@ -380,5 +443,5 @@ def open_evidence(
     if pool is not None and condenses(loss) and not quick:
         digest = open_digest(pool.radii, units == "largest")
     unasked = quick and pool is not None and loss.quadratic and lambda_ == 0.0 and not curvature
-    kept = open_curvature() if curvature or unasked else None
-    return Evidence(loss, open_ledger(), largest, pool, kept, lambda_, digest=digest, unasked=unasked)
+    exact = open_curvature() if curvature or unasked else None
+    return Evidence(loss, open_ledger(), largest, pool, exact, lambda_, digest=digest, unasked=unasked)

@@ -1,4 +1,4 @@
-"""Witnesses (D3): cheap learners kept beside the main one, which predict badly and certify well.
+"""Witnesses (D3): cheap learners that run along with the main one; they predict badly and certify well.
 
 Each is projected OGD on a ball of its own with the adaptive step (A8) times a rate. By D1 a witness with slopes g_t has
 proved, for every set K, that no point of K lost less than c − h_K(−S) with c = Σℓ − A: a statement about the stream,
@@ -8,6 +8,7 @@ so the largest of these certifies any learner that saw the same examples, and so
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from rue.compiled import kernel, lanes, noinline, values
 from rue.compiled.arithmetic import choose, higher, lower, root
 from rue.compiled.intrinsics import LANES, fetch, gather_rows, move_rows
 from rue.errors import SettingsError
+from rue.layout import Array, Layout, Number, Numbers
 from rue.memory import aligned_zeros
 from rue.norms import LEAST_SQUARE, norm
 from rue.rows import SOON
@@ -28,9 +30,34 @@ RATES = (0.05, 0.1, 0.2, 0.4, 0.8, math.sqrt(2.0))
 MIDDLE, FEW = (0.1,), (0.05, 0.2)
 """Those that certify nearly as well: two for the largest radius, where the bounds differ most, one for each other."""
 
-LOSS, A, GRADIENTS, SCALE, SQUARE = range(5)
-GIVEN, TAKEN, PREDICTION, LABEL, VALUE, SLOPE, RADIUS, RATE = range(8)
-FEATURE, SCALED = range(2)
+STATE = Numbers(
+    Number("loss", "Σℓ of the witness."),
+    Number("a", "A = Σ g_t p_t."),
+    Number("gradients", "Σ‖g_t x_t‖², which the step is made of (A8)."),
+    Number("scale", "The scale s: its point is s·v.", merge="derived"),
+    Number("square", "‖s·v‖².", merge="derived"),
+)
+LOSS, A, GRADIENTS, SCALE, SQUARE = STATE.indices("loss", "a", "gradients", "scale", "square")
+SCRATCH = Numbers(
+    Number("given", "⟨v, x⟩, and then −g."),
+    Number("taken", "The step, as a multiple of x in v."),
+    Number("prediction", "The prediction."),
+    Number("label", "The label."),
+    Number("value", "The loss."),
+    Number("slope", "The slope."),
+    Number("radius", "The radius of the witness's ball."),
+    Number("rate", "What its step is multiplied by."),
+)
+GIVEN, TAKEN, PREDICTION, LABEL = SCRATCH.indices("given", "taken", "prediction", "label")
+VALUE, SLOPE, RADIUS, RATE = SCRATCH.indices("value", "slope", "radius", "rate")
+NOTED = Numbers(Number("feature", "The feature as it is."), Number("scaled", "The feature in the witnesses' units."))
+FEATURE, SCALED = NOTED.indices("feature", "scaled")
+WITNESSES = Layout(
+    Array("points", "The first half of `table`: the witnesses' points.", ("line", "witness"), merge="averaged"),
+    Array("sums", "The second half: S = Σ g_t x_t of each witness.", ("line", "witness"), merge="added"),
+    Array("state", "The numbers of each witness.", (STATE, "witness")),
+    Array("largest", "The largest magnitude of the line's feature.", ("line",), merge="maximum", optional=True),
+)
 NOTES = 512
 """How many features of a row are worked on at once."""
 _TOGETHER = (0,) * LANES
@@ -55,6 +82,8 @@ def step_of(gradients: Any, scale: Any, norm: Any, given: Any, p: Any, square: A
 
     Where g is 0, or a sum no number, there is none.
     """
+    # A8 on the ball of radius U: η = rate·D/√(2Σ‖g_i x_i‖²) with D = 2U. The point is s·v, so a step along x changes
+    # ‖s·v‖² by −2⟨s·v, a·x⟩ + a²‖x‖², and the projection is a change of s.
     g, most = -given, U * U
     more = gradients + g * (g * square)
     a = g * rate * math.sqrt(2.0) * U / root(more)
@@ -133,7 +162,7 @@ class Pool(NamedTuple):
             i += _1
         for k in range(row.lo + begin + i - row.shift, row.lo + end - row.shift):
             if followed:
-                self.expect(row, k)
+                self.prefetch(row, k)
             square = self.note(i, row.place(k), row.at(k), square)
             i += _1
         return square
@@ -147,8 +176,8 @@ class Pool(NamedTuple):
         self.spots[i], self.notes[FEATURE, i], self.notes[SCALED, i] = line, x, z
         return square + z * z
 
-    def expect(self, row: Any, k: Any) -> None:
-        """Have fetched what belongs to features a little further on; not all at once, which the processor cannot."""
+    def prefetch(self, row: Any, k: Any) -> None:
+        """Prefetch what belongs to features a little further on; not all at once, which the processor cannot do."""
         fetch(self.lines, row.place(k + _FAR))
         soon, wide = np.uint64(row.place(k + SOON)), np.uint64(self.table.shape[1])
         if soon < np.uint64(self.lines.size):
@@ -214,19 +243,49 @@ class Pool(NamedTuple):
         lines[places] = np.arange(1, places.size + 1)
         return self._replace(lines=lines, places=places)
 
-    def merged(self, other: Pool) -> Pool:
-        """The witnesses of two parts of a stream, each started afresh in its part: what they have proved adds up."""
-        if self.radii.tolist() != other.radii.tolist() or self.rates.tolist() != other.rates.tolist():
-            raise SettingsError("witnesses at different radii cannot be merged: give both parts the same ones.")
-        width, theirs = self.scratch.shape[1], slice(1, other.places.size + 1)
-        both = self._replace(lines=self.lines.copy()).grown(other.lines.size).claimed(other.places, 0)
-        at, state, table, largest = both.lines[other.places], self.state.copy(), both.table.copy(), np.empty(0)
-        table[at, width:] += other.table[theirs, width:]
-        state[[LOSS, A]] += other.state[[LOSS, A]]
-        if self.largest.size and other.largest.size:
-            largest = both.largest.copy()
-            largest[at] = np.maximum(largest[at], other.largest[theirs])
-        return both._replace(table=table, state=state, largest=largest)
+    def merge(self, parts: Sequence[Pool]) -> Pool:
+        """The witnesses of several parts of a stream together, each of which went on from a copy of these.
+
+        What a witness has proved is a sum over the examples, whatever points it predicted them with: c = Σℓ − A and
+        S are added since the base. It goes on from the mean of its points, which lies in its ball.
+        """
+        for part in parts:
+            if self.radii.tolist() != part.radii.tolist() or self.rates.tolist() != part.rates.tolist():
+                raise SettingsError("witnesses at different radii cannot be merged: give both parts the same ones.")
+        pools = (self, *parts)
+        merged = self._replace(lines=self.lines.copy()).grown(max(pool.lines.size for pool in pools))
+        for part in parts:
+            merged = merged.claimed(part.places, 0)
+        states = [pool._in_lines_of(merged) for pool in pools]
+        together, width = WITNESSES.merged(states[0], states[1:]), self.scratch.shape[1]
+        state, points = together["state"], together["points"]
+        most = self.scratch[RADIUS] * self.scratch[RADIUS]
+        state[SCALE], state[SQUARE] = 1.0, np.minimum((points * points).sum(axis=0), most)
+        table = aligned_zeros(merged.table.shape)
+        table[:, :width], table[:, width:] = points, together["sums"]
+        scaled = all(pool.largest.size for pool in pools)
+        own = {"scratch": self.scratch.copy(), "spots": self.spots.copy(), "notes": self.notes.copy()}
+        return merged._replace(table=table, state=state, largest=together["largest"] if scaled else np.empty(0), **own)
+
+    def _in_lines_of(self, other: Pool) -> dict[str, Any]:
+        """Points, sums and magnitudes where another pool, which knows all of its features, has them."""
+        width, own, at = self.scratch.shape[1], slice(1, self.places.size + 1), other.lines[self.places]
+        points, sums, largest = (
+            np.zeros((len(other.table), width)),
+            np.zeros((len(other.table), width)),
+            np.zeros(len(other.table)),
+        )
+        points[at], sums[at] = self.table[own, :width] * self.state[SCALE], self.table[own, width:]
+        largest[at] = self.largest[own] if self.largest.size else 0.0
+        return {"points": points, "sums": sums, "largest": largest, "state": self.state}
+
+    def empty(self) -> Pool:
+        """Witnesses of the same radii and rates that have seen nothing."""
+        K = self.radii.size
+        state, none = np.zeros((len(STATE), K)), np.empty(0, dtype=np.int64)
+        state[SCALE] = 1.0
+        table, largest = np.zeros((1, 2 * K)), np.zeros(1 if self.largest.size else 0)
+        return filled_up(table, np.zeros(1, dtype=np.uint32), none, state, self.radii, self.rates, largest)
 
     def stored(self) -> dict[str, Any]:
         """The arrays that a model file holds."""
@@ -321,7 +380,7 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
         for radius in wanted.tolist()
         for rate in (RATES if not quick else FEW if radius == most else MIDDLE)
     ]
-    state = np.zeros((5, len(pairs)))
+    state = np.zeros((len(STATE), len(pairs)))
     state[SCALE] = 1.0
     radii, of_radii = np.array(pairs).T.copy()
     table, largest = np.zeros((1, 2 * len(pairs))), np.zeros(1 if scaled else 0)
@@ -331,11 +390,11 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
 def filled_up(table: Any, lines: Any, places: Any, state: Any, radii: Any, rates: Any, largest: Any) -> Pool:
     """A pool whose table and state have no zeros at the end of a line yet."""
     K, width = radii.size, -(-radii.size // LANES) * LANES
-    shapes = (len(table), 2, width), (5, width), (RATE + 1, width)
+    shapes = (len(table), 2, width), (len(STATE), width), (len(SCRATCH), width)
     wide, wide_state, scratch = (aligned_zeros(shape) for shape in shapes)
     wide[:, :, :K] = table.reshape(len(table), 2, K)
     wide_state[SCALE], wide_state[:, :K], scratch[RADIUS, :K], scratch[RATE, :K] = 1.0, state, radii, rates
-    spots, notes = np.zeros(NOTES, dtype=np.int64), aligned_zeros((2, NOTES))
+    spots, notes = np.zeros(NOTES, dtype=np.int64), aligned_zeros((len(NOTED), NOTES))
     return Pool(wide.reshape(len(table), -1), lines, places, wide_state, radii, rates, scratch, largest, spots, notes)
 
 

@@ -1,0 +1,91 @@
+"""Merging models: learner, evidence, labels and counts of several parts of a stream, as one model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from rue.errors import SettingsError
+from rue.learners.merging import merge
+from rue.learners.mixture.standing import Course, next_mark
+from rue.models.file import Model
+from rue.streams import Labels
+
+__all__ = ["merge_models"]
+
+_ADDED = ("skipped", "refused", "missing")
+"""The counts that add up; those of the baselines depend on the order of the examples, and are left out."""
+
+
+def merge_models(base: Model, parts: Sequence[Model]) -> Model:
+    """The model for all the examples that several parts have learnt, each of which went on from a copy of `base`.
+
+    Learners are merged as `rue.learners.merge` says, evidence as `Evidence.merge` does. Of more than two classes each
+    part may have numbered new ones in its own order: they are brought into one. A base that has seen no labels takes
+    their meaning from the parts, which must agree.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> run = rue.learn(X[:200], y[:200], learner=rue.OGD("hinge"))
+    >>> base = Model(run.learner, run.evidence, run.labels)
+    >>> len(merge_models(base, [base, base]).history)
+    0
+    """
+    parts = list(parts)
+    labels, numbers = _common_labels(base.labels, [part.labels for part in parts])
+    learner = merge(base.learner, [part.learner for part in parts], numbers)
+    evidence = None
+    if base.evidence is not None and all(part.evidence is not None for part in parts):
+        evidence = base.evidence.merge([part.evidence for part in parts if part.evidence is not None])
+        evidence.follow(learner)
+    for k, part in enumerate(parts):
+        if base.features and part.features != base.features:
+            raise SettingsError(f"merge: parts[{k}] makes features of data in another way than the base.")
+    known = len(base.history)
+    return Model(
+        learner,
+        evidence,
+        labels,
+        history=[*base.history, *(entry for part in parts for entry in part.history[known:])],
+        features=base.features or next((part.features for part in parts if part.features), {}),
+        names={slot: name for part in (*reversed(parts), base) for slot, name in part.names.items()},
+        counts=_added(base.counts, [part.counts for part in parts]),
+        course=_course(base, parts, learner),
+    )
+
+
+def _common_labels(base: Labels | None, parts: Sequence[Labels | None]) -> tuple[Labels | None, list[Any] | None]:
+    """What labels mean, and for each part the numbers of its classes; None where they keep theirs."""
+    known = [labels for labels in (base, *parts) if labels is not None]
+    if not known:
+        return None, None
+    if known[0].task != "multiclass":
+        for labels in known:
+            names = zip((labels.negative, labels.positive), (known[0].negative, known[0].positive), strict=True)
+            if labels.task != known[0].task or any(a != b and a is not None and b is not None for a, b in names):
+                raise SettingsError(f"merge: labels mean {known[0]!r} in one part and {labels!r} in another.")
+        return next((labels for labels in known if None not in (labels.negative, labels.positive)), known[0]), None
+    classes = dict.fromkeys(name for labels in known for name in labels.classes)
+    number = {name: k for k, name in enumerate(classes, 1)}
+    mine = [None if own is None else [number[name] for name in own.classes] for own in parts]
+    kept = [None if own is None or own == list(range(1, len(own) + 1)) else own for own in mine]
+    return Labels("multiclass", classes=tuple(classes)), kept
+
+
+def _added(base: dict[str, Any], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The sums of the whole history, each part's since the base."""
+    names = [name for name in _ADDED if any(name in counts for counts in (base, *parts))]
+    return {name: base.get(name, 0) + sum(part.get(name, 0) - base.get(name, 0) for part in parts) for name in names}
+
+
+def _course(base: Model, parts: Sequence[Model], learner: Any) -> Course:
+    """How a mixture's members have stood: as in the base and, when it is time to look again, as they stand now."""
+    begun = [part for part in parts if part.learner.t > base.learner.t]
+    if len(begun) == 1:
+        return copy.deepcopy(begun[0].course)
+    course = copy.deepcopy(base.course)
+    course.seen += sum(part.course.seen - base.course.seen for part in parts)
+    if begun and learner.t >= next_mark(course.t[-1] if course.t else 0):
+        course.look(learner)
+    return course
