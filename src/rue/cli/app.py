@@ -1,4 +1,8 @@
-"""`rue`: the commands, and how errors leave the program."""
+"""`rue`: the program, and how errors leave it.
+
+Exit codes: 0 done, 1 the data or the run failed, 2 wrong usage, 130 stopped by Ctrl-C after saving. An error is one
+line on stderr; a traceback is shown only with RUE_DEBUG=1.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +52,8 @@ def _root(
 
 def main() -> None:
     """Run a command; 0 done, 1 the data or the run failed, 2 wrong usage, 130 stopped by Ctrl-C after saving."""
-    open_closed()
-    keep_freed()
+    open_closed()  # before anything prints or opens a file
+    keep_freed()  # before anything large is allocated
     code = _run()
     wrong = flush()
     if wrong is not None and not code:
@@ -84,8 +88,8 @@ def _run() -> int:
     except Exception as error:
         if os.environ.get("RUE_DEBUG"):
             raise
-        said = f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip(".")
-        return _complain(f"this should not happen ({said}): please report it, with what RUE_DEBUG=1 shows.", 1)
+        message = f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip(".")
+        return _complain(f"this should not happen ({message}): please report it, with what RUE_DEBUG=1 shows.", 1)
     return code if isinstance(code, int) else 0
 
 

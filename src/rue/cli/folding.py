@@ -1,4 +1,4 @@
-"""What is said on a terminal, folded to its width: elsewhere lines stay whole, for programs that read them."""
+"""Output folded to the width of a terminal; elsewhere lines stay whole, for programs that read them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def folded(text: str, width: int) -> str:
 def _folded(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
-    found = _HANG.match(line)
-    hang = found.end() if found is not None else 0
+    start = _HANG.match(line)
+    hang = start.end() if start is not None else 0
     if hang > width - 12:
         hang = 2
     return textwrap.wrap(line, width, subsequent_indent=" " * hang, break_long_words=False, break_on_hyphens=False) or [

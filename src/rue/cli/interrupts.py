@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while the program learns and saves."""
+"""Ctrl-C and SIGTERM while the program learns: they end the run after the current block, and everything is saved."""
 
 from __future__ import annotations
 

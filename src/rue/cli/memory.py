@@ -1,4 +1,4 @@
-"""How the program, which owns its process, has memory handed out."""
+"""The C library's memory allocator, tuned for a program that owns its process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SETTINGS = ((_TRIM_THRESHOLD, 2**30), (_MMAP_THRESHOLD, 2**25), (_ARENA_MAX, 1)
 
 
 def keep_freed() -> None:
-    """Have the memory of arrays that are done with kept for the next, where the C library is glibc.
+    """Let freed memory be reused instead of returned to the system, where the C library is glibc.
 
     Every block of a file is parsed into fresh arrays of a few MB. Given back and asked for again, their pages are
     cleared by the kernel each time, a tenth of the processors' time of a pass.

@@ -1,4 +1,4 @@
-"""The three standard streams where one of them is closed, cannot be written, or cannot show a character."""
+"""Standard input, output and error where one is closed, cannot be written, or cannot show a character."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def open_closed() -> None:
 
 @contextlib.contextmanager
 def writing_stdout() -> Iterator[None]:
-    """Errors of standard output as one sentence; a pipe that nobody reads any more stays a BrokenPipeError."""
+    """Errors of standard output as one sentence; a pipe whose reader is gone stays a BrokenPipeError."""
     try:
         yield
     except BrokenPipeError:

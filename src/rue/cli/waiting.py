@@ -1,4 +1,4 @@
-"""Whom a race waits for: some peers take seconds for what others do in a moment."""
+"""Says which peer a race waits for: some take seconds for what others do in a moment."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from rue.race.race import Racing
 __all__ = ["Waiting"]
 
 PATIENCE = 2.0
-"""Seconds of a processor that a peer may take before anything is said."""
+"""Seconds of processor time that a peer may take before it is named."""
 
 
 class Waiting:
-    """While it lasts, a race is looked at every second; `tell` hears of the peer it waits for most, once for each."""
+    """Watches a race, once a second, while it lasts.
+
+    `tell` is called with a sentence about the slowest peer, once for each peer.
+    """
 
     def __init__(self, racing: Racing, tell: Callable[[str], None]) -> None:
         self.racing, self.tell = racing, tell
         self.over = threading.Event()
-        self.told: set[str] = set()
+        self.named: set[str] = set()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Waiting:
@@ -35,12 +38,12 @@ class Waiting:
             self.look()
 
     def look(self) -> None:
-        """Say what there is to say."""
+        """Name the slowest peer if it takes more than half of the time, and has not been named yet."""
         spent = {lane.name: lane.seconds if lane.own else lane.runner.seconds for lane in self.racing.lanes}
         peers = [lane.name for lane in self.racing.lanes if not lane.own]
         slowest = max(peers, key=spent.__getitem__, default="")
-        if slowest and slowest not in self.told and spent[slowest] > max(PATIENCE, 0.5 * sum(spent.values())):
-            self.told.add(slowest)
+        if slowest and slowest not in self.named and spent[slowest] > max(PATIENCE, 0.5 * sum(spent.values())):
+            self.named.add(slowest)
             others = ",".join(name for name in spent if name != slowest)
             leave = f"; --learners {others} leaves it out" if others else ""
             rest = sum(spent.values()) - spent[slowest]

@@ -47,7 +47,11 @@ class _InMemory(TableFormat):
 
 @dataclasses.dataclass
 class Data:
-    """One stream made of files or tables; for tables, the columns and what they mean."""
+    """Files or tables in memory as one stream; for tables, the columns and what they mean.
+
+    >>> Data(("clicks.csv", "more.csv"), target="clicked").format
+    'csv'
+    """
 
     paths: tuple[Any, ...]
     """Files, folders of them, `-` for a pipe, or tables in memory."""
@@ -225,7 +229,7 @@ class Data:
                 yield partial(self._located, parse, source, piece)
 
     def _settle_columns(self, table: Table, source: Source, labelled: bool) -> None:
-        """What the columns of the first table mean, if no model has said so; refuses a table that lacks some."""
+        """Decide by the first table what columns mean, unless a model has done so; refuse a table that lacks some."""
         names = table.schema.names
         if self.columns is None:
             self.columns = plan(

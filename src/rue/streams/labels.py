@@ -55,16 +55,16 @@ class Labels:
         if task not in ("auto", "classify", "multiclass", "regress"):
             raise DataError(f"the task must be auto, classify, multiclass or regress, not {task!r}.")
         column = _column(y)
-        found = _distinct(column)
+        distinct = _distinct(column)
         if task == "auto":
             numeric = column.dtype.kind in "iuf"
-            two = numeric and (set(found) <= {0, 1} or set(found) <= {-1, 1})
+            two = numeric and (set(distinct) <= {0, 1} or set(distinct) <= {-1, 1})
             task = "classify" if two or not numeric else "regress"
         if task == "regress":
             return cls("regress")
-        if task == "multiclass" or len(found) > 2:
+        if task == "multiclass" or len(distinct) > 2:
             return cls("multiclass").extended(column)
-        return cls("classify", *_pair(found))
+        return cls("classify", *_pair(distinct))
 
     @classmethod
     def under(cls, loss: Any, y: Any) -> Labels:
@@ -104,8 +104,8 @@ class Labels:
             numbers = {name: 1.0 + i for i, name in enumerate(self.classes)}
             if column.dtype.kind == "O":
                 return np.array([numbers.get(label, np.nan) for label in column.tolist()], dtype=np.float64)
-            found, places = np.unique(column, return_inverse=True)
-            return np.array([numbers.get(label, np.nan) for label in found.tolist()])[places.reshape(-1)]
+            distinct, places = np.unique(column, return_inverse=True)
+            return np.array([numbers.get(label, np.nan) for label in distinct.tolist()])[places.reshape(-1)]
         signs = np.full(column.shape, np.nan)
         for name, sign in ((self.negative, -1.0), (self.positive, 1.0)):
             signs = np.where(_equal(column, name), sign, signs)
@@ -147,11 +147,11 @@ def _equal(column: Any, name: Any) -> Any:
 def _in_order(column: Any) -> list[Any]:
     """All the labels that occur, in the order of their first occurrence, whole numbers as such."""
     if column.dtype.kind == "O":
-        found = _distinct(column)
+        distinct = _distinct(column)
     else:
         labels, places = np.unique(column, return_index=True)
-        found = [label for label in labels[np.argsort(places)].tolist() if label == label]
-    return list(map(plain, found))
+        distinct = [label for label in labels[np.argsort(places)].tolist() if label == label]
+    return list(map(plain, distinct))
 
 
 def _distinct(column: Any) -> list[Any]:
@@ -161,29 +161,29 @@ def _distinct(column: Any) -> list[Any]:
             return [label for label in dict.fromkeys(column.tolist()) if label is not None and bool(label == label)]
         except TypeError as error:
             raise DataError(f"the labels must be numbers, booleans or words: {error}.") from error
-    found: list[Any] = []
-    while column.size and len(found) < 6:
+    distinct: list[Any] = []
+    while column.size and len(distinct) < 6:
         label = column[0].item()
         if label == label:
-            found.append(label)
+            distinct.append(label)
             column = column[column != label]
         else:
             column = column[~np.isnan(column)]
-    return found
+    return distinct
 
 
-def _pair(found: list[Any]) -> tuple[Any, Any]:
-    meant = {_key(label): label for label in found}
+def _pair(distinct: list[Any]) -> tuple[Any, Any]:
+    meant = {_key(label): label for label in distinct}
     for negative, positive in _BY_MEANING:
         if set(meant) <= {negative, positive} or ({negative, positive} <= set(meant) and isinstance(negative, float)):
-            return meant.get(negative, _like(found, negative)), meant.get(positive, _like(found, positive))
-    if len(found) > 2:
-        shown = ", ".join(repr(plain(label)) for label in found[:4]) + (", …" if len(found) > 4 else "")
+            return meant.get(negative, _like(distinct, negative)), meant.get(positive, _like(distinct, positive))
+    if len(distinct) > 2:
+        shown = ", ".join(repr(plain(label)) for label in distinct[:4]) + (", …" if len(distinct) > 4 else "")
         raise DataError(
             f"there are more than two classes ({shown}): leave the learner and the loss out for the one that learns "
             "them; for numbers to predict, choose a regression loss such as loss='square'."
         )
-    return found[0], found[1] if len(found) == 2 else None
+    return distinct[0], distinct[1] if len(distinct) == 2 else None
 
 
 def _key(label: Any) -> Any:
@@ -192,9 +192,9 @@ def _key(label: Any) -> Any:
     return float(label) if isinstance(label, int | float) else str(label).lower()
 
 
-def _like(found: list[Any], missing: Any) -> Any:
+def _like(distinct: list[Any], missing: Any) -> Any:
     """The partner of a class that has not occurred yet, written the way the other one is."""
-    example = found[0] if found else missing
+    example = distinct[0] if distinct else missing
     if isinstance(example, bool):
         return missing == "true"
     if isinstance(example, int | float):

@@ -1,4 +1,9 @@
-"""What hashed features were called: the first names met, as many as there is room for."""
+"""Names of hashed features, for reports and model files.
+
+Parsers hash names to slots and forget them. So that a model can say what its weights belong to, the first 65,536 names
+are remembered. A parser must not spend time on names that are known: it asks a bit table of the first 2²⁰ slots, and a
+hash table of the others, in compiled code.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +29,13 @@ class NewNames(NamedTuple):
     """Where in a text the names stand that are not known yet.
 
     `seen` has a bit for each of the first slots; `table` holds the others that have a name, plus 1, each at the first
-    free place from its own on; `found` has a row (slot, place of the namespace, start,
+    free place from its own on; `rows` has a row (slot, place of the namespace, start,
     stop) for each new one; `count` is how many are known and how many are new.
     """
 
     table: Any
     seen: Any
-    found: Any
+    rows: Any
     count: Any
 
     def full(self) -> Any:
@@ -58,8 +63,8 @@ class NewNames(NamedTuple):
                 place = (place + _1) & _LAST
             self.table[place] = slot + _1
         row = np.uint64(self.count[1])
-        self.found[row, 0], self.found[row, 1] = slot, namespace
-        self.found[row, 2], self.found[row, 3] = start, stop
+        self.rows[row, 0], self.rows[row, 1] = slot, namespace
+        self.rows[row, 2], self.rows[row, 3] = start, stop
         self.count[0] += 1
         self.count[1] += 1
 
@@ -70,9 +75,15 @@ NOTHING_NEW = NewNames(_NONE, _NONE, np.empty((0, 4), dtype=np.uint64), np.array
 
 
 class Names:
-    """The names of slots, first come first kept, up to 65,536 of them.
+    """The names of slots, the first 65,536 that occur.
 
-    Parsers may look at it while it grows: they report what is not in it, and what two of them report is kept once.
+    Parsers may look at it while it grows: they report names that are not in it, and one that two of them report is
+    stored once.
+
+    >>> names = Names([(7, "colour=red")])
+    >>> names.add([(7, "colour=blue"), (9, "size")])
+    >>> names.of
+    {7: 'colour=red', 9: 'size'}
     """
 
     def __init__(self, names: Iterable[tuple[int, str]] = ()) -> None:

@@ -133,10 +133,10 @@ class Numbering:
 
     def features(self) -> Any:
         """The index of the feature at each place; −1 at the empty one."""
-        found = np.empty(self.size, dtype=np.int64)
-        found[: self.base], found[self.base] = np.arange(self.base), -1
-        found[self.base + 1 :] = self._keys[: self.known]
-        return found
+        features = np.empty(self.size, dtype=np.int64)
+        features[: self.base], features[self.base] = np.arange(self.base), -1
+        features[self.base + 1 :] = self._keys[: self.known]
+        return features
 
     def coordinates(self, intercept: bool) -> Any:
         """The coordinate at each place of a point, which begins with the intercept if there is one; −1 at the empty."""
@@ -163,10 +163,10 @@ def in_use(array: Any, coordinates: Any = None) -> tuple[Any, Any]:
     used = np.flatnonzero((bits != 0).reshape(array.shape[0], -1).any(axis=1))
     if coordinates is None:
         return used, array[used]
-    found = coordinates[used]
-    order = np.argsort(found, kind="stable")
-    order = order[found[order] >= 0]
-    return found[order], array[used[order]]
+    theirs = coordinates[used]
+    order = np.argsort(theirs, kind="stable")
+    order = order[theirs[order] >= 0]
+    return theirs[order], array[used[order]]
 
 
 def spread(array: Any, coordinates: Any, size: int) -> Any:

@@ -25,7 +25,7 @@ class Stream(Protocol):
 
     @property
     def lent(self) -> bool:
-        """Whether its blocks are made by somebody who may write the next one into the same memory."""
+        """Whether the caller's iterable makes its blocks: the next one may be written into the same memory."""
         ...
 
     def __iter__(self) -> Iterator[Block]: ...
@@ -98,7 +98,7 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
 
 
 def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None) -> Stream:
-    """Other data read in the way that a model was learnt, as `describe` told it; labels may be missing."""
+    """Other data read as those that a model was learnt from, which `features` describes; labels may be missing."""
     if not is_readable(X):
         if features:
             raise DataError(f"the model was learnt from files or tables: give one of these, not {type(X).__name__}.")

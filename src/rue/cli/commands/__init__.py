@@ -1,4 +1,4 @@
-"""One module a command; `register` imports them, and each enters itself."""
+"""The commands, a module each, named like it; `register` imports them, and each enters itself into the program."""
 
 from __future__ import annotations
 

@@ -96,14 +96,14 @@ def _scores(path: str, reading: str) -> Any:
         raise DataError(f"{path} is not text: give one number a line.") from None
     lines = [line.split()[0] if line.split() else "" for line in words]
     start = 1 if lines and lines[0].strip('"').lower() == "prediction" else 0
-    found = []
+    numbers = []
     for number, word in enumerate(lines[start:], start + 1):
         if word:
             try:
-                found.append(float(word))
+                numbers.append(float(word))
             except ValueError:
                 raise DataError(f"{path}, line {number}: {word[:40]!r} is not a number.") from None
-    p = np.array(found)
+    p = np.array(numbers)
     if reading == "probability":
         if p.size and not (np.nanmin(p) >= 0.0 and np.nanmax(p) <= 1.0):
             raise DataError(f"{path}: probabilities lie between 0 and 1; scores need --as score.")

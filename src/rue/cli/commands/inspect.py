@@ -33,8 +33,8 @@ def inspect(
         require_apart({"--plot": plot})
         require_not_read({"--plot": plot}, [model])
         require_picture(plot)
-    found = load_model(model)
+    loaded = load_model(model)
     if plot is not None:
-        found.plot_members(plot)
-    say(describe(found, most))
+        loaded.plot_members(plot)
+    say(describe(loaded, most))
     return 0

@@ -44,16 +44,16 @@ def predict(
         require_standard_output()
     require_writable(out)
     require_apart({"--out": out})
-    found = load_model(model)
-    learner = found.learner
-    stream = data.open_like(found.features, paths)
+    loaded = load_model(model)
+    learner = loaded.learner
+    stream = data.open_like(loaded.features, paths)
     require_not_read({"--out": out}, [model, *stream.paths])
     book = open_evidence(learner.loss)
     table = learner.loss.task == "multiclass" and reading != "label"
-    columns = _heads(found) if table else ("prediction",)
+    columns = _heads(loaded) if table else ("prediction",)
     writer = None if out is None else Predictions(out, columns=columns)
     try:
-        skipped = _predict_all(found, stream, book, reading, data.bad, writer, columns)
+        skipped = _predict_all(loaded, stream, book, reading, data.bad, writer, columns)
         if writer is not None:
             writer.finish()
     finally:
@@ -63,20 +63,20 @@ def predict(
     if sums[EXAMPLES]:
         many = "mistake" if sums[MISTAKES] == 1.0 else "mistakes"
         wrong = f", {int(sums[MISTAKES]):,} {many} ({sums[MISTAKES] / sums[EXAMPLES]:.2%})"
-        wrong = wrong if found.labels is not None and found.labels.task != "regress" else ""
+        wrong = wrong if loaded.labels is not None and loaded.labels.task != "regress" else ""
         count = f"{int(sums[EXAMPLES]):,} labelled example{'s' * (int(sums[EXAMPLES]) != 1)}"
-        said = f"{count}: mean loss {sums[LOSS] / sums[WEIGHT]:.6g}{wrong}"
-        print(said, file=sys.stderr)
+        summary = f"{count}: mean loss {sums[LOSS] / sums[WEIGHT]:.6g}{wrong}"
+        print(summary, file=sys.stderr)
     if skipped:
         print(f"{skipped:,} unusable lines skipped", file=sys.stderr)
     return 0
 
 
 def _predict_all(
-    found: Model, stream: Data, book: Any, reading: str, bad: str, writer: Predictions | None, columns: tuple[Any, ...]
+    model: Model, stream: Data, book: Any, reading: str, bad: str, writer: Predictions | None, columns: tuple[Any, ...]
 ) -> int:
     """Predict every row, to a file or to stdout; how many lines were skipped."""
-    learner = found.learner
+    learner = model.learner
     average = bool(learner.algorithm.averaging)
     skipped, head = 0, [csv_row(columns)]
     for chunk in stream.reads(labelled=False):
@@ -86,8 +86,8 @@ def _predict_all(
         if not len(chunk.block):
             continue
         p = learner.predict_many(chunk.block, average=average)
-        _score(found, book, chunk.block, p)
-        shown = _read_as(found, p, reading)
+        _score(model, book, chunk.block, p)
+        shown = _read_as(model, p, reading)
         if writer is None:
             with writing_stdout():
                 print("\n".join([*head, *shown]))
@@ -99,15 +99,15 @@ def _predict_all(
     return skipped
 
 
-def _score(found: Model, book: Any, block: Block, p: Any) -> None:
+def _score(model: Model, book: Any, block: Block, p: Any) -> None:
     """Loss and mistakes of the examples that have a label the model knows."""
-    if block.y is None or found.labels is None:
+    if block.y is None or model.labels is None:
         return
-    y = np.asarray(found.labels.encode(block.y), dtype=np.float64)
-    if found.labels.task == "multiclass":
+    y = np.asarray(model.labels.encode(block.y), dtype=np.float64)
+    if model.labels.task == "multiclass":
         y, p = _as_scores(block.y, y, p)
-    known = np.array([bool(found.learner.loss.accepts(label)) for label in y.tolist()]) & np.isfinite(p)
-    loss, weights = found.learner.loss, block.column_of_weights()
+    known = np.array([bool(model.learner.loss.accepts(label)) for label in y.tolist()]) & np.isfinite(p)
+    loss, weights = model.learner.loss, block.column_of_weights()
     sums = book.ledger.sums
     for i in np.flatnonzero(known).tolist():
         weight = float(weights[i]) if weights.size else 1.0
@@ -117,10 +117,10 @@ def _score(found: Model, book: Any, block: Block, p: Any) -> None:
         sums[MISTAKES] += float(y[i] * p[i] <= 0.0)
 
 
-def _as_scores(said: Any, y: Any, p: Any) -> tuple[Any, Any]:
+def _as_scores(labels: Any, y: Any, p: Any) -> tuple[Any, Any]:
     """The probability of each row's class, negative where another has as much; a class never seen has the reserve."""
     unseen = np.isnan(y) | (y >= p.shape[1])
-    missing = np.array([label is None or label != label or label == "" for label in np.asarray(said).tolist()])
+    missing = np.array([label is None or label != label or label == "" for label in np.asarray(labels).tolist()])
     place = np.where(unseen, 0, y).astype(np.int64)
     own = p[np.arange(y.size), place]
     others = np.delete(p, 0, axis=1)
@@ -129,15 +129,15 @@ def _as_scores(said: Any, y: Any, p: Any) -> tuple[Any, Any]:
     return np.where(missing, np.nan, np.where(unseen, 1.0, y)), np.where(wrong, -own, own)
 
 
-def _heads(found: Model) -> tuple[Any, ...]:
+def _heads(model: Model) -> tuple[Any, ...]:
     """The columns of probabilities: one for each class."""
-    assert isinstance(found.learner, ClassLearner)
-    return tuple(found.labels.classes[: found.learner.classes]) if found.labels is not None else ()
+    assert isinstance(model.learner, ClassLearner)
+    return tuple(model.labels.classes[: model.learner.classes]) if model.labels is not None else ()
 
 
-def _read_as(found: Model, p: Any, reading: str) -> list[str]:
+def _read_as(model: Model, p: Any, reading: str) -> list[str]:
     """The lines of CSV for some predictions."""
-    labels = found.labels
+    labels = model.labels
     if labels is not None and labels.task == "multiclass":
         if reading == "label":
             lines = [csv_row([name]) for name in labels.classes]
@@ -151,6 +151,6 @@ def _read_as(found: Model, p: Any, reading: str) -> list[str]:
         lines = [csv_row([plain(name)]) for name in (labels.negative, labels.positive)]
         return [lines[int(value > 0.0)] for value in p]
 
-    if not found.learner.loss.log_odds:
-        raise SettingsError(f"--as probability needs logistic loss: this model was learnt with {found.learner.loss!r}.")
+    if not model.learner.loss.log_odds:
+        raise SettingsError(f"--as probability needs logistic loss: this model was learnt with {model.learner.loss!r}.")
     return list(map(repr, (1.0 / (1.0 + np.exp(-np.clip(p, -700.0, 700.0)))).tolist()))

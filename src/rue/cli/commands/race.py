@@ -167,7 +167,7 @@ class _Progress:
     def _print(self, text: str, end: str = "\n") -> None:
         try:
             print(text, end=end, file=sys.stderr, flush=True)
-        except OSError:  # nobody reads it any more, which is no reason to stop learning
+        except OSError:  # the reader of stderr is gone, which is no reason to stop learning
             self.quiet = True
 
     def _line(self, racing: Racing) -> None:

@@ -33,15 +33,15 @@ def weights(
     require_writable(out)
     require_apart({"--out": out})
     require_not_read({"--out": out}, [model])
-    found = load_model(model)
-    labels, told = found.labels, weights_of(found)
+    loaded = load_model(model)
+    labels, listed = loaded.labels, weights_of(loaded)
     if out is not None:
-        told.save(out)
+        listed.save(out)
     else:
         import pyarrow.csv
 
         with writing_stdout():
-            pyarrow.csv.write_csv(told.table(), sys.stdout.buffer)
+            pyarrow.csv.write_csv(listed.table(), sys.stdout.buffer)
     if labels is not None and labels.task == "classify":
         print(f"sums above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}", file=sys.stderr)
     return 0

@@ -26,7 +26,7 @@ def read_ahead(
     It runs in a thread of its own, so that a pipe that stays silent does not hold up what has arrived.
     """
     done: queue.Queue[Any] = queue.Queue(maxsize=2 * cores)
-    left = threading.Event()  # set when nobody takes any more chunks
+    left = threading.Event()  # set when no more chunks are taken
 
     def stopped() -> bool:
         return left.is_set() or stop.is_set()

@@ -11,7 +11,7 @@ __all__ = ["MAX_LINE", "MIB", "LineCutter", "LongLine", "Tail", "digest", "too_l
 
 MIB = 2**20
 MAX_LINE = 16
-"""MiB that a line may have, unless told otherwise."""
+"""MiB that a line may have by default."""
 
 
 def digest(data: bytes) -> str:
@@ -110,16 +110,16 @@ class LineCutter:
                 yield LongLine(self._length, b"", False)
 
     def _lines(self, lines: bytes) -> Iterator[bytes | LongLine]:
-        """Whole lines, those above the limit apart.
+        """Whole lines in groups; a line above the limit is given as a `LongLine` instead.
 
         From the last line end that a line within the limit can have, on to the next such: no more than the lines there
         are looked at.
         """
         start = place = 0
         while len(lines) - place > self.limit:
-            found = lines.rfind(b"\n", place, place + self.limit + 1) + 1
-            if found:
-                place = found
+            end = lines.rfind(b"\n", place, place + self.limit + 1) + 1
+            if end:
+                place = end
                 continue
             if start < place:
                 yield lines[start:place]

@@ -1,4 +1,8 @@
-"""Files in pieces: what is read at a time, before it is parsed."""
+"""Files in pieces: what is read at a time, before it is parsed.
+
+A piece is a few MiB of whole lines. It knows the position where it ends, from which a later process can go on, and can
+work out the position before any of its lines, from which a bad line would be read again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Compressed files as bytes: every byte that can be decompressed is given before an error is."""
+"""Compressed files as bytes: every byte that can be decompressed is given before an error is.
+
+A download that was cut off, or has one bad byte, is learnt up to there: the step that fails is repeated a byte at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +45,10 @@ class _ByDecompressor:
             if self.ended and not self.waiting and not self.begun:
                 return b""
             data, self.waiting, self.begun = self.waiting, b"", True
-            found: bytes = self.decompressor.decompress(data, most)
+            output: bytes = self.decompressor.decompress(data, most)
             self.waiting = getattr(self.decompressor, "unconsumed_tail", b"")
-            if found:
-                return found
+            if output:
+                return output
             if self.ended and not data and not self.decompressor.eof:
                 raise EOFError("the compressed data end too soon")
 
@@ -107,16 +111,16 @@ class Unpacked:
         left = size
         while left and self.error is None:
             try:
-                found = self.decoder.step(min(left, STEP))
+                data = self.decoder.step(min(left, STEP))
             except Exception as error:  # zlib, lzma and Arrow have errors of their own
-                said = str(error).strip().splitlines() or [type(error).__name__]
-                found = self._before_error(left)
-                self.error = OSError(said[0].rstrip("."))
-            if not found and self.error is None:
+                message = str(error).strip().splitlines() or [type(error).__name__]
+                data = self._before_error(left)
+                self.error = OSError(message[0].rstrip("."))
+            if not data and self.error is None:
                 break
-            self.offset += len(found)
-            left -= len(found)
-            parts.append(found)
+            self.offset += len(data)
+            left -= len(data)
+            parts.append(data)
             if self.piped:
                 break
         if self.error is not None and left == size:
@@ -128,15 +132,15 @@ class Unpacked:
         if self.piped:
             return b""
         self.raw.seek(0)
-        again, left, found = PACKED[self.packed](self.raw), self.offset, bytearray()
+        again, left, data = PACKED[self.packed](self.raw), self.offset, bytearray()
         try:
             while left:
                 left -= len(again.step(min(left, STEP)))
-            while len(found) < most:
-                found += again.step(1)
+            while len(data) < most:
+                data += again.step(1)
         except Exception:  # the same one
-            return bytes(found)
-        return bytes(found)
+            return bytes(data)
+        return bytes(data)
 
     def seekable(self) -> bool:
         return not self.piped

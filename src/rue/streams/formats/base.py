@@ -84,11 +84,11 @@ class TextFormat(Format):
             if not line.strip():
                 continue
             try:
-                found = self.example(line.decode().removesuffix("\r"))
-                if found is not None:
-                    rows.append(self._row(found, new))
-                    labels.append(found.label)
-                    weights.append(found.weight)
+                example = self.example(line.decode().removesuffix("\r"))
+                if example is not None:
+                    rows.append(self._row(example, new))
+                    labels.append(example.label)
+                    weights.append(example.weight)
                     lines.append(number)
             except UnicodeDecodeError:
                 bad.append(BadRow(len(rows), number, "", "the line is not text in UTF-8"))
@@ -102,10 +102,10 @@ class TextFormat(Format):
         named = () if names is None else tuple((slot, name) for slot, name in new.items() if slot not in names.of)
         return Chunk(block, np.array(lines, dtype=np.int64), tuple(bad), names=named)
 
-    def _row(self, found: Example, new: dict[int, str]) -> dict[int, float]:
+    def _row(self, example: Example, new: dict[int, str]) -> dict[int, float]:
         """Values by slot, in order of the slots, those of the same slot added up; refuses what is not finite."""
         row: dict[int, float] = {}
-        for name, value in found.features.items():
+        for name, value in example.features.items():
             slot = name
             if isinstance(name, str):
                 text = name.encode()
@@ -116,8 +116,8 @@ class TextFormat(Format):
             row[slot] = row.get(slot, 0.0) + float(value)
             if not math.isfinite(row[slot]):
                 raise ValueError(f"the value of {name!r} is not finite")
-        if not (math.isfinite(found.weight) and found.weight >= 0.0):
-            raise ValueError(f"the weight {found.weight!r} is not a finite number ≥ 0")
+        if not (math.isfinite(example.weight) and example.weight >= 0.0):
+            raise ValueError(f"the weight {example.weight!r} is not a finite number ≥ 0")
         return dict(sorted(row.items()))
 
 

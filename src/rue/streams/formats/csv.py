@@ -1,4 +1,4 @@
-"""CSV and its kin, read by pyarrow a piece at a time.
+"""CSV, and the same with other separators, read by pyarrow a piece at a time.
 
 The separator is sniffed from the first lines, and so is the header: there is none if whatever is a number in the second
 line is one in the first line too; columns are then called 1, 2, …. The types of the columns are those of the first
@@ -88,7 +88,7 @@ class CsvTable(Records):
             raise DataError(f"two columns are called {twice!r} in the first line: rename one.")
         self.schema: Any = None
         self.sample = self._sample(self.head[self.begin.offset - self._start :])
-        """The first records, by which the types of the columns are told."""
+        """The first records, which decide the types of the columns."""
         self.schema = self._schema(self.sample)
 
     def _sample(self, lines: bytes) -> bytes:
@@ -101,22 +101,22 @@ class CsvTable(Records):
 
     def _enough(self) -> bool:
         """Whether a header and a record have arrived."""
-        found = self.scanned(self.head, 0)
-        if found.records > 2 or (found.records == 2 and found.complete == len(self.head)):
+        scanned = self.scanned(self.head, 0)
+        if scanned.records > 2 or (scanned.records == 2 and scanned.complete == len(self.head)):
             return True
         return len(self.head) > 4 * HEAD and self.head.count(b"\n") > 2  # a quote that is not closed
 
     def _first_two(self) -> int:
         """The length of the first two records, as far as that shows before the separator is known."""
-        found = self.scanned(self.head, 3)
-        return int(found.starts[2]) if found.records > 2 else len(self.head)
+        scanned = self.scanned(self.head, 3)
+        return int(scanned.starts[2]) if scanned.records > 2 else len(self.head)
 
     def _pass_header(self) -> None:
         """Let the records begin after the first one that is not empty."""
-        found = self.scanned(self.head, 2)
-        size, lines = len(self.head), found.lines
-        if found.records > 1:
-            size, lines = int(found.starts[1]), int(found.numbers[1])
+        scanned = self.scanned(self.head, 2)
+        size, lines = len(self.head), scanned.lines
+        if scanned.records > 1:
+            size, lines = int(scanned.starts[1]), int(scanned.numbers[1])
         self.before.add(self.head[:size])
         self.begin = Position(self.begin.offset + size, self.begin.line + lines)
 
@@ -150,11 +150,11 @@ class CsvTable(Records):
         if not data.strip(self.blank):
             return pa.schema([(name, pa.null()) for name in self.names])
         try:
-            found = self._read(data, None, self.names)[0].schema
+            guessed = self._read(data, None, self.names)[0].schema
         except Unreadable as error:
             raise DataError(f"the first lines cannot be read as CSV: {error.why.rstrip('.')}.") from error
         hexadecimal = _hexadecimal(data)
-        types = {field.name: _read_as(field.type, hexadecimal) for field in found}
+        types = {field.name: _read_as(field.type, hexadecimal) for field in guessed}
         while True:
             try:
                 self._read(data, types, self.names)
@@ -271,8 +271,8 @@ class CsvTable(Records):
         return error.column, error.why
 
 
-def _misshapen(found: int, wanted: Any) -> str:
-    return f"{found} field{'s' * (found != 1)} instead of {wanted}"
+def _misshapen(count: int, wanted: Any) -> str:
+    return f"{count} field{'s' * (count != 1)} instead of {wanted}"
 
 
 def _is_text(data: bytes) -> bool:
@@ -293,29 +293,29 @@ def _hexadecimal(data: bytes) -> bool:
 @parser
 def _has_prefix(data: Any) -> Any:
     """Whether 0x or 0X occurs."""
-    found = False
+    occurs = False
     for i in range(data.size - 1):  # without a way out it is done in vectors
-        found |= (data[i] == _ZERO) & ((data[i + 1] | _SMALL) == _X)
-    return found
+        occurs |= (data[i] == _ZERO) & ((data[i + 1] | _SMALL) == _X)
+    return occurs
 
 
-def _read_as(found: Any, hexadecimal: bool) -> Any:
+def _read_as(type_: Any, hexadecimal: bool) -> Any:
     """Whole numbers are read faster as such; seconds may have fractions later."""
     import pyarrow as pa
 
-    kind = kind_of(found)
+    kind = kind_of(type_)
     if kind == "number":
-        return found if pa.types.is_int64(found) and not hexadecimal else pa.float64()
-    if kind == "timestamp" and found.unit == "s":
-        return pa.timestamp("us", found.tz)
-    return found if kind in ("boolean", "timestamp", "date", "time") else pa.string()
+        return type_ if pa.types.is_int64(type_) and not hexadecimal else pa.float64()
+    if kind == "timestamp" and type_.unit == "s":
+        return pa.timestamp("us", type_.tz)
+    return type_ if kind in ("boolean", "timestamp", "date", "time") else pa.string()
 
 
-def _text_for_bytes(found: Any) -> Any:
+def _text_for_bytes(type_: Any) -> Any:
     """Words that are not UTF-8 do not make a column anything but text: their rows are bad."""
     import pyarrow as pa
 
-    return pa.string() if pa.types.is_binary(found) else found
+    return pa.string() if pa.types.is_binary(type_) else type_
 
 
 def _require_text(head: bytes) -> None:
@@ -332,16 +332,16 @@ def _require_text(head: bytes) -> None:
 
 def _rows(text: str, separator: str, most: int) -> list[list[str]]:
     """The first rows of a text that are not empty."""
-    found: list[list[str]] = []
+    first: list[list[str]] = []
     before = csv.field_size_limit(max(len(text), 131_072))  # of the module, not of the reader
     try:
         rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=separator))
-        found.extend(itertools.islice(rows, most))
+        first.extend(itertools.islice(rows, most))
     except csv.Error:
         pass
     finally:
         csv.field_size_limit(before)
-    return found
+    return first
 
 
 def _sniff(text: str, unfinished: bool) -> str:

@@ -110,15 +110,15 @@ class JsonTable(Records):
         except UnicodeDecodeError:
             return "", f"{shortened(record.decode('utf-8', 'replace').strip())} is not text in UTF-8"
         try:
-            found = json.loads(text)
+            content = json.loads(text)
         except (ValueError, RecursionError):
             return "", f"{shortened(text)} is not JSON"
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             return "", f"{shortened(text)} is not an object"
-        if not _encodable(record, found):
+        if not _encodable(record, content):
             return "", f"{shortened(text)} has half a character (a lone surrogate), which is no text"
         for name in columns.used:
-            value = found.get(name)
+            value = content.get(name)
             if value is not None and not _fits(value, self._type(name, columns.kind(name))):
                 shown = shortened(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:40]
                 return name, f"{shown} is not {_article(columns.kind(name))}"
@@ -131,12 +131,12 @@ def _only_objects(data: bytes) -> bool:
     return (data.startswith(b"{") and data.count(b"\n{") + 1 == lines) or _OTHER.search(data) is None
 
 
-def _encodable(line: bytes, found: Any) -> bool:
+def _encodable(line: bytes, content: Any) -> bool:
     """Whether all that is text in an object can be written in UTF-8."""
     if _HALF.search(line) is None:
         return True
     try:
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return False
     return True
@@ -146,9 +146,9 @@ def _article(kind: str) -> str:
     return {"boolean": "true or false", "category": "like the first values of its column"}.get(kind, f"a {kind}")
 
 
-def _plain(found: Any) -> bool:
+def _plain(type_: Any) -> bool:
     """Whether pyarrow's reader of JSON knows the type."""
-    return kind_of(found) in ("number", "boolean", "category")
+    return kind_of(type_) in ("number", "boolean", "category")
 
 
 def _fits(value: Any, wanted: Any) -> bool:
@@ -184,11 +184,11 @@ def _schema(data: bytes) -> Any:
     columns: dict[str, list[Any]] = {}
     for line in data.splitlines():
         try:
-            found = json.loads(line)
+            content = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and _encodable(line, found):
-            for name, value in found.items():
+        if isinstance(content, dict) and _encodable(line, content):
+            for name, value in content.items():
                 values = columns.setdefault(name, [])
                 if value is not None:
                     values.append(value)

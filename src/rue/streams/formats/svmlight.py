@@ -31,15 +31,19 @@ LABEL, FEATURE, REPEATED = (np.uint64(i) for i in range(1, 4))
 
 @parser
 def _read(csr: Any, text: Any) -> None:
-    """Read rows up to the end of the text, or up to and including one that is no example."""
+    """Read rows up to the end of the text, or up to and including one that is no example.
+
+    Constants are unsigned, because Numba makes a float of the sum of a signed and an unsigned whole number, and because
+    an unsigned index needs no test for negative ones.
+    """
     state = csr.state
     k, line = state[POSITION], state[LINE]
     while k < text.size and state[CODE] == DONE:
-        begin = k
+        begin = k  # where to go on if there is no room for this row
         k = text.after_space(k)
         c = text.at(k)
         line += _1
-        if c == 10 or c == 35:
+        if c == 10 or c == 35:  # a line end, or #
             k = text.next_line(k)
             continue
         code, place = DONE, k
@@ -80,7 +84,7 @@ def _read(csr: Any, text: Any) -> None:
             csr.values[hi] = value
             hi += _1
         k = text.next_line(k)
-        if not ordered and code == DONE:
+        if not ordered and code == DONE:  # most files have their indices in order: sorting is rare
             csr.lift(lo, hi)
             again = csr.arrange(lo, hi)
             if again < hi:

@@ -38,7 +38,11 @@ _0, _1, _2 = (np.uint64(i) for i in range(3))
 
 @parser
 def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) -> None:
-    """Read rows up to the end of the text, or up to and including one that is no example."""
+    """Read rows up to the end of the text, or up to and including one that is no example.
+
+    A name that is a number has its slot at once. From the first other name on, those of a row are only noted, and
+    hashed together at its end, several at a time in vector registers (`hash_words`).
+    """
     state, text = csr.state, words.text
     spans, rows = words.spans, csr.spans
     naming = not names.full()
@@ -186,12 +190,12 @@ def _tags(text: bytes, spans: Any) -> tuple[str, ...] | None:
 
 
 def _names(text: bytes, new: NewNames) -> tuple[tuple[int, str], ...]:
-    found = []
-    for slot, space, start, stop in new.found[: int(new.count[1])].tolist():
+    named = []
+    for slot, space, start, stop in new.rows[: int(new.count[1])].tolist():
         name = text[start:stop].decode("utf-8", "backslashreplace").replace(":", "^", 1)
         space_name = word_at(text, space, _NAME)
-        found.append((slot, f"{space_name}^{name}" if space_name else name))
-    return tuple(found)
+        named.append((slot, f"{space_name}^{name}" if space_name else name))
+    return tuple(named)
 
 
 def _complaint(text: bytes, code: int, place: int) -> str:

@@ -1,4 +1,8 @@
-"""Kernels that turn the columns of a table into sparse rows."""
+"""Kernels that turn the columns of a table into sparse rows.
+
+Columns are brought, some thousand rows at a time, into one array of numbers that fits into the processor's cache; a bit
+mask for each row says which of them are not 0. Rows are then written by going through the bits that are set.
+"""
 
 from __future__ import annotations
 
@@ -95,13 +99,13 @@ def look_over(addresses: Any, whole: Any, begin: Any, many: Any, numbers: Any, f
     are finite. Column by column, so that it is a few vector instructions.
     """
     for group in range(filled.shape[0]):
-        found = filled[group]
+        bits = filled[group]
         for i in range(many):
-            found[i] = _0
+            bits[i] = _0
     for i in range(many):
         sound[i] = 0.0
     for j in range(numbers.shape[0]):
-        found, column, bit, address = filled[j >> 6], numbers[j], _1 << _U(j & 63), addresses[j]
+        bits, column, bit, address = filled[j >> 6], numbers[j], _1 << _U(j & 63), addresses[j]
         if whole[j]:
             for i in range(many):
                 column[i] = float(whole_at(address, begin + i))
@@ -111,7 +115,7 @@ def look_over(addresses: Any, whole: Any, begin: Any, many: Any, numbers: Any, f
             for i in range(many):
                 sound[i] += column[i] * 0.0
         for i in range(many):
-            found[i] |= bit if column[i] != 0.0 else _0
+            bits[i] |= bit if column[i] != 0.0 else _0
 
 
 @kernel

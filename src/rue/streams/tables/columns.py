@@ -87,19 +87,21 @@ class Columns:
         return {**dataclasses.asdict(self), "plan": [list(column) for column in self.plan]}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Columns:
-        """What `to_dict` made; refuses anything else."""
+    def from_dict(cls, stored: Mapping[str, Any]) -> Columns:
+        """The columns that `to_dict` describes; refuses anything else."""
         try:
-            made = cls(**{**found, "plan": tuple((name, kind) for name, kind in found["plan"])})
-            texts = [name for name, _ in made.plan] + [name for name in (made.target, made.weight) if name is not None]
-            good = all(isinstance(name, str) for name in texts) and all(kind in KINDS for _, kind in made.plan)
-            good = good and len(set(texts)) == len(texts) and made.label in KINDS[:3] and type(made.bits) is int
-            good = good and 1 <= made.bits <= MOST_BITS
+            columns = cls(**{**stored, "plan": tuple((name, kind) for name, kind in stored["plan"])})
+            texts = [name for name, _ in columns.plan] + [
+                name for name in (columns.target, columns.weight) if name is not None
+            ]
+            good = all(isinstance(name, str) for name in texts) and all(kind in KINDS for _, kind in columns.plan)
+            good = good and len(set(texts)) == len(texts) and columns.label in KINDS[:3] and type(columns.bits) is int
+            good = good and 1 <= columns.bits <= MOST_BITS
         except (KeyError, TypeError, ValueError):
             good = False
         if not good:
             raise DataError("the description of the columns is damaged.")
-        return made
+        return columns
 
 
 def plan(
@@ -170,7 +172,7 @@ def find_column(which: str | int, names: Sequence[str], role: str) -> str:
 
 
 def _listing(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1) or [found for found in names if found.lower() == name.lower()]
+    close = difflib.get_close_matches(name, names, n=1) or [other for other in names if other.lower() == name.lower()]
     shown = ", ".join(map(_shown, names[:30])) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
     return (f"did you mean {close[0]!r}? " if close else "") + f"the columns are {shown}"
 
@@ -181,15 +183,15 @@ def _shown(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
-def kind_of(found: Any) -> str:
+def kind_of(type_: Any) -> str:
     """The kind of an Arrow type, "" if it is none that can be a feature."""
     import pyarrow as pa
 
     t = pa.types
-    if isinstance(found, pa.BaseExtensionType):
-        return kind_of(found.storage_type)
-    if t.is_dictionary(found):
-        return "category" if kind_of(found.value_type) else ""
+    if isinstance(type_, pa.BaseExtensionType):
+        return kind_of(type_.storage_type)
+    if t.is_dictionary(type_):
+        return "category" if kind_of(type_.value_type) else ""
     for kind, tests in (
         ("number", (t.is_integer, t.is_floating, t.is_decimal)),
         ("boolean", (t.is_boolean,)),
@@ -199,6 +201,6 @@ def kind_of(found: Any) -> str:
         ("time", (t.is_time,)),
         ("duration", (t.is_duration,)),
     ):
-        if any(test(found) for test in tests):
+        if any(test(type_) for test in tests):
             return kind
     return ""

@@ -58,10 +58,10 @@ def encode(
     called = () if names is None else reader.names(good, names.seen)
     if why:
         y, weights = (None if column is None else column[good] for column in (y, weights))
-    kept = lines[good] if why else lines
+    good_lines = lines[good] if why else lines
     missing = (reader.gaps[good] if why else reader.gaps) if reader.gaps.any() else None
-    found = [BadRow(0, int(lines[i]), *reason) for i, reason in why.items()]
-    return Chunk(Block(X, y, weights), kept, _placed([*bad, *found], kept), names=called, missing=missing)
+    refused = [BadRow(0, int(lines[i]), *reason) for i, reason in why.items()]
+    return Chunk(Block(X, y, weights), good_lines, _placed([*bad, *refused], good_lines), names=called, missing=missing)
 
 
 def shortened(text: str) -> str:
@@ -177,12 +177,12 @@ class _Reader:
         """The hashed features that occur in good rows, without those that have a bit in `seen`."""
         import pyarrow as pa
 
-        found: dict[int, str] = {}
+        named: dict[int, str] = {}
         own = self.columns.own if self.missing else ()
         absent = _few_slots(self.columns, own, ("",) * len(own))
         for name, values, slot in zip(own, self.own[: len(own)], absent, strict=True):
             if np.isnan(values[good]).any():
-                found.setdefault(int(slot), f"{name}=")
+                named.setdefault(int(slot), f"{name}=")
         out = np.empty(self.count, np.int64)
         for slots, (name, texts) in zip(self.slots, self.texts, strict=True):
             table = np.full(2 << self.count.bit_length(), NOTHING)
@@ -193,8 +193,8 @@ class _Reader:
             if pa.types.is_dictionary(chosen.type):
                 chosen = chosen.dictionary_decode()
             for i, text in zip(out[:count].tolist(), _words(chosen), strict=True):
-                found.setdefault(int(slots[i]), f"{name}={'' if text is None else text}")
-        return tuple(found.items())
+                named.setdefault(int(slots[i]), f"{name}={'' if text is None else text}")
+        return tuple(named.items())
 
 
 def _slots(columns: Columns, name: str, texts: Any) -> Any:
@@ -353,13 +353,13 @@ def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[in
     if columns.label == "category":
         texts = _texts(name, column)
         encoded = texts if hasattr(texts, "dictionary") else _plain(texts).dictionary_encode()
-        found = _words(encoded.dictionary)
-        words = np.array([*found, ""])
+        distinct = _words(encoded.dictionary)
+        words = np.array([*distinct, ""])
         codes = encoded.indices.fill_null(len(words) - 1).to_numpy()
         y = words[codes]
         missing = y == ""
-        if any(isinstance(word, _NoText) for word in found):
-            no_text = np.array([*(isinstance(word, _NoText) for word in found), False])
+        if any(isinstance(word, _NoText) for word in distinct):
+            no_text = np.array([*(isinstance(word, _NoText) for word in distinct), False])
             _refuse(no_text[codes], name, lambda i: f"{shortened(str(y[i]))} is not text in UTF-8", good, why)
     else:
         y = _numbers(name, column) + 0.0  # no −0

@@ -31,7 +31,7 @@ from rue.streams.tables.table import Table
 __all__ = ["ALIKE", "HEAD", "RecordCutter", "Records", "Unreadable", "scan", "without"]
 
 HEAD = 1 << 20
-"""Bytes by which the types of the columns are told, if that many have arrived."""
+"""Bytes that decide the types of the columns, if that many have arrived."""
 LOOKED_AT = 16
 """Lines in a quoted field after which they are looked at, and how many of them."""
 ALIKE = 12
@@ -265,7 +265,7 @@ class Records(Table):
 
     @abc.abstractmethod
     def misfits(self, records: list[bytes], columns: Columns) -> dict[int, tuple[str, str]]:
-        """Which records have a value that does not fit, as far as that can be told quickly: the column and why."""
+        """Which records have a value that does not fit, as far as that shows quickly: the column and why."""
 
     @abc.abstractmethod
     def doubtful(self, data: bytes) -> bool:
@@ -334,7 +334,7 @@ class Records(Table):
         yield from self._cutter.feed(more, self.ended)
 
     def pieces(self, start: Position | None = None) -> Iterator[Piece]:
-        """Whole records, from the beginning or from where an earlier piece ended; lines above the limit apart."""
+        """Whole records, from the beginning or after a position; a line above the limit is a piece of its own."""
         at = start or Position()
         seek = at.offset > 0
         before = self._tail_at(at.offset) if seek else self.before.copy()
@@ -408,8 +408,8 @@ class Records(Table):
             table, nothing = self.read(b"", columns)[0], np.empty(0, np.int64)
             chunk = encode(columns, table, nothing, [bad] * piece.long.finished, labels=labels, names=names)
             return chunk if piece.long.finished else dataclasses.replace(chunk, unfinished=bad)
-        table, lines, found = self.records(piece, columns)
-        return encode(columns, table, lines, found, labels=labels, names=names)
+        table, lines, unreadable = self.records(piece, columns)
+        return encode(columns, table, lines, unreadable, labels=labels, names=names)
 
     def records(self, piece: Piece, columns: Columns) -> tuple[Any, Any, list[BadRow]]:
         """The table, the lines of its rows, and the records that are not in it."""
@@ -418,22 +418,25 @@ class Records(Table):
         if not data.strip(b"\r\n"):
             return self.read(b"", columns)[0], np.empty(0, np.int64), spoilt
         clear = not self.doubtful(data)
-        found = None
+        whole = None
         if clear and not spoilt:
-            found = self.together(data, np.arange(line, line + count, dtype=np.int64), columns)
-            if found is not None and (not self.quoted(data) or (not found[2] and self._closed(data))):
-                return found
+            whole = self.together(data, np.arange(line, line + count, dtype=np.int64), columns)
+            if whole is not None and (not self.quoted(data) or (not whole[2] and self._closed(data))):
+                return whole
         scanned = self.scanned(data, count)
         starts = np.append(scanned.starts[: scanned.records], len(data))
         lines = scanned.numbers[: scanned.records] + line
-        found = self.together(data, lines, columns) if clear and not scanned.inside else None
-        table, lines, bad = found or self.sifted(data, starts, lines, scanned.inside, columns)
+        whole = self.together(data, lines, columns) if clear and not scanned.inside else None
+        table, lines, bad = whole or self.sifted(data, starts, lines, scanned.inside, columns)
         return table, lines, bad + spoilt
 
     def _closed(self, data: bytes) -> bool:
         """Whether the last line, a record of its own, closes its quotes."""
         last = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :]
         return not self.scanned(last, 0).inside
+
+    # pyarrow reads a whole piece fast, but of a bad record it says little, and not in which line. So a piece is read
+    # at once if that works and gives as many rows as there are records; else bad records are found by halving.
 
     def together(self, data: bytes, lines: Any, columns: Columns) -> tuple[Any, Any, list[BadRow]] | None:
         """All records at once; None if that fails or they are not as many as the lines."""

@@ -27,8 +27,8 @@ def suspicious(values: Mapping[str, Sequence[str]], stray: Callable[[str], str])
             continue
         kind, example = _looks(some)
         if kind == "numbers":
-            found = stray(name)
-            because = f", because {found}" if found else ""
+            why = stray(name)
+            because = f", because {why}" if why else ""
             yield (
                 name,
                 (
@@ -37,12 +37,12 @@ def suspicious(values: Mapping[str, Sequence[str]], stray: Callable[[str], str])
                 ),
             )
         elif kind:
-            told = "2026-12-31" if kind == "dates" else "1234.5"
+            better = "2026-12-31" if kind == "dates" else "1234.5"
             yield (
                 name,
                 (
                     f"column {name} is taken as words, though it holds {kind}, such as {shortened(example)}: "
-                    f"write them as {told}, or leave the column out with --drop."
+                    f"write them as {better}, or leave the column out with --drop."
                 ),
             )
 
@@ -50,7 +50,7 @@ def suspicious(values: Mapping[str, Sequence[str]], stray: Callable[[str], str])
 def _looks(some: Sequence[str]) -> tuple[str, str]:
     """What nearly all of some values look like, and one of them; "" if like words."""
     for kind, patterns in (("numbers", (_PLAIN,)), ("dates", (_DATE,)), ("amounts", (_PLAIN, _DRESSED))):
-        found = [text for text in some if any(pattern.fullmatch(text.strip()) for pattern in patterns)]
-        if len(found) >= NEARLY * len(some):
-            return kind, next((text for text in found if not _PLAIN.fullmatch(text.strip())), found[0])
+        alike = [text for text in some if any(pattern.fullmatch(text.strip()) for pattern in patterns)]
+        if len(alike) >= NEARLY * len(some):
+            return kind, next((text for text in alike if not _PLAIN.fullmatch(text.strip())), alike[0])
     return "", ""

@@ -1,4 +1,8 @@
-"""Sparse rows in the making: what the parsers of text write to."""
+"""Sparse rows as parsers of text write them: into arrays that are larger than needed, and grow when they are full.
+
+How many features a text has is not known before it is read, and to count them would be one more pass over it. So room
+is made by what earlier texts had (`Density`), and a row that does not fit is read again after the arrays have grown.
+"""
 
 from __future__ import annotations
 

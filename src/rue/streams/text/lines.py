@@ -1,4 +1,4 @@
-"""What the formats of text share: whole lines, and words for what is wrong with one."""
+"""What parsers of text share: counting lines, the loop around their kernels, and messages about bad lines."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def read_lines(
 
 def word_at(text: bytes, place: int, inside: re.Pattern[bytes]) -> str:
     """The word that starts at a place; a long one is cut, so that an absurd line costs no more than any other."""
-    found = inside.match(text, place, place + 200)
-    return found.group().decode("utf-8", "backslashreplace") if found else ""
+    word = inside.match(text, place, place + 200)
+    return word.group().decode("utf-8", "backslashreplace") if word else ""
 
 
 def shown(word: str) -> str:
