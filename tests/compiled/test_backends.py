@@ -129,7 +129,7 @@ y = np.sign(X[:, 0] - X[:, 1] * X[:, 2])
 risks = [rue.learn(X, y, learner=learner).risk for learner in ("ogd", "mixture")]
 print(json.dumps([numba.__version__, BACK_END, risks]))
 """
-TRIED = ["compiled/test_arithmetic.py", "compiled/test_vectors.py", "learners/test_references.py", "losses"]
+TRIED = ["compiled/test_arithmetic.py", "compiled/test_vectors.py", "learners/test_references.py"]
 
 
 @pytest.mark.soak

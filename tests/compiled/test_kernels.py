@@ -86,8 +86,8 @@ def report(**facts):
     compiled = sum(k.compiled() for k in kernels())
     print(json.dumps({"compiled": compiled, "folder": folder and str(folder), "file": rue.__file__, **facts}))
 """
-HINGE = HEAD + "\ntell(p=ogd())\n"
-PROJECT = HEAD + "\ntell(p=rue.Ball(5).project([6.0, 8.0]).tolist())\n"
+HINGE = HEAD + "\nreport(p=ogd())\n"
+PROJECT = HEAD + "\nreport(p=rue.Ball(5).project([6.0, 8.0]).tolist())\n"
 PROJECTED = [3.0, 4.0]  # exactly
 
 
