@@ -1,7 +1,8 @@
 """`Driver`: the one loop that takes a learner through a stream, block by block.
 
-`rue.learn`, the command line, `race`, the estimators for scikit-learn and River and `trace` all use it; they differ in
-what they do between two blocks and in the accounts they keep.
+`rue.learn`, the command line, `race`, `trace` and the estimators for scikit-learn and River (`learn_many`) all use it;
+they differ in what they do between two blocks and in the accounts they keep. One example at a time
+(`Learner.update`, River's `learn_one`) needs no loop and does not go through it.
 """
 
 from __future__ import annotations
@@ -62,19 +63,19 @@ class LearntPart(NamedTuple):
 
 
 class Driver:
-    """Takes a learner through a stream and keeps the accounts of the run, which are complete after every block.
+    """Takes a learner through a stream and keeps the accounts of the run.
 
     What happens to one block of examples, in order:
 
     1. Labels: the first ones decide the task and, if none was given, the learner (`begin`); classes become the numbers
-       that losses take. A mixture's block is cut where its members are to be looked at (`learn`).
+       that losses take. A mixture's block is split at the next round at which its members' losses are recorded (`learn`).
     2. Room: the learner's arrays grow by the block's new features; if memory does not hold them, the block is halved
        until the row is found that is too wide (`_learn_part`).
-    3. Predict and update: the compiled loop goes through the rows. For each it predicts, adds loss, mistake and
-       slope × prediction to the ledger's sums, then updates. It stops at an unusable row, which ends the run or, with
-       bad="skip", is passed over (`_learn_rows`).
-    4. Evidence: S, witnesses, curvature see the rows with their predictions, perhaps on a helper thread; the labels'
-       baselines and the counts of refused and skipped rows go on (`_learn_rows`).
+    3. Predict and update: the compiled loop goes through the rows. For each it predicts and updates, and notes the
+       prediction in the ledger, which adds loss, mistake and slope × prediction to its sums, 64 rows at a time. It
+       stops at an unusable row, which ends the run or, with bad="skip", is passed over (`_learn_rows`).
+    4. Evidence: S, witnesses, curvature see the rows with their predictions, perhaps on a helper thread, which may be
+       a few blocks behind (`evidence` waits for it); the labels' baselines and the counts of refused and skipped rows go on (`_learn_rows`).
     5. The caller gets the predictions (`run`), and may note progress, write a checkpoint, or stop.
 
     A learner given is copied, never changed; `resume` takes one over. With bad="stop" an unusable example ends the run,
@@ -110,7 +111,7 @@ class Driver:
         self.baselines = Baselines()
         """What no learning at all would have lost."""
         self.course = Course()
-        """How the members of a mixture have stood over time."""
+        """The losses and weights of a mixture's members over time."""
         self.task, self.intercept, self.budget = task, intercept, budget
         self.most_skipped = math.inf if bad == "skip" else 0.0
         """How many unusable examples are passed over before one ends the run."""
