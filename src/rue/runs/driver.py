@@ -68,14 +68,15 @@ class Driver:
     What happens to one block of examples, in order:
 
     1. Labels: the first ones decide the task and, if none was given, the learner (`begin`); classes become the numbers
-       that losses take. A mixture's block is split at the next round at which its members' losses are recorded (`learn`).
+       that losses take. A mixture's block is split where the losses of its members are recorded next (`learn`).
     2. Room: the learner's arrays grow by the block's new features; if memory does not hold them, the block is halved
        until the row is found that is too wide (`_learn_part`).
     3. Predict and update: the compiled loop goes through the rows. For each it predicts and updates, and notes the
        prediction in the ledger, which adds loss, mistake and slope × prediction to its sums, 64 rows at a time. It
        stops at an unusable row, which ends the run or, with bad="skip", is passed over (`_learn_rows`).
     4. Evidence: S, witnesses, curvature see the rows with their predictions, perhaps on a helper thread, which may be
-       a few blocks behind (`evidence` waits for it); the labels' baselines and the counts of refused and skipped rows go on (`_learn_rows`).
+       a few blocks behind (`evidence` waits for it); the labels' baselines and the counts of refused and skipped rows
+       go on (`_learn_rows`).
     5. The caller gets the predictions (`run`), and may note progress, write a checkpoint, or stop.
 
     A learner given is copied, never changed; `resume` takes one over. With bad="stop" an unusable example ends the run,
@@ -218,7 +219,7 @@ class Driver:
     # A block.
 
     def begin(self, y: Any) -> None:
-        """Settle the task, and with it the learner, by some labels; the first block does it otherwise."""
+        """Settle the task, and with it the learner, by some labels; unless it is called, those of the first block decide."""
         if self.labels is None:
             self.labels = Labels.of(y, self.task) if self.learner is None else Labels.under(self.learner.loss, y)
         if self.learner is None:
@@ -241,7 +242,7 @@ class Driver:
         if not (self.reports and self.learner.algorithm.mixes):
             return self._learn_part(block)
         begin, parts = 0, []
-        while begin < max(1, len(block)) and self.stopped is None:
+        while begin < max(1, len(block)) and self.stopped is None:  # an empty block goes through once
             mark = next_mark(self.course.seen)
             end = min(len(block), begin + mark - self.course.seen)
             parts.append(self._learn_part(block.part(begin, end), begin))
@@ -252,7 +253,7 @@ class Driver:
         return np.concatenate(parts)
 
     def _learn_part(self, block: Block, before: int = 0) -> Any:
-        """Rows that have `before` others before them in their block; a row that memory cannot hold is unusable."""
+        """Learn rows that begin at row `before` of their block; a row that memory cannot hold is unusable."""
         assert self.labels is not None
         encoded = Block(block.X, self.labels.encode(block.y), block.weights)
         try:
