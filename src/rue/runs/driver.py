@@ -219,7 +219,7 @@ class Driver:
     # A block.
 
     def begin(self, y: Any) -> None:
-        """Settle the task, and with it the learner, by some labels; unless it is called, those of the first block decide."""
+        """Settle the task, and with it the learner, by some labels; by default those of the first block decide."""
         if self.labels is None:
             self.labels = Labels.of(y, self.task) if self.learner is None else Labels.under(self.learner.loss, y)
         if self.learner is None:
