@@ -60,8 +60,8 @@ def report(
         "risk": loss / mass if mass else None,
         "mistakes": mistakes,
         "error_rate": mistakes / examples if mistakes is not None and examples else None,
-        "best_constant": driver.baselines.best_constant(learner.loss) if known else None,
-        "no_change": driver.baselines.no_change(learner.loss) if known else None,
+        "best_constant": _number(driver.baselines.best_constant(learner.loss)) if known else None,
+        "no_change": _number(driver.baselines.no_change(learner.loss)) if known else None,
         "learner": repr(learner) if known else None,
         "loss": repr(learner.loss) if known else None,
         "domain": repr(learner.domain) if known else None,
@@ -193,6 +193,14 @@ def write_report(summary: dict[str, Any], path: str | None) -> None:
         write_file(path, text.encode("utf-8", "backslashreplace"))
 
 
+def _mean(total: float | None, scale: float) -> str:
+    """A baseline's mean loss; one that is not finite was left out of the report."""
+    if total is None:
+        return "infinite"
+    mean = total * scale
+    return f"{mean if abs(mean) > 1e-15 else 0.0:.6g}"  # with one class alone the least loss, 0, is never reached
+
+
 def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     """The report for people: a few lines, wrapped to a width; `stopped` says why the run ended early, if it did."""
     lines = []
@@ -207,10 +215,9 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     lines.append(_row("learner", summary["learner"]))
     if summary["labels"]:
         lines.append(_row("classes", _list_classes(summary["labels"])))
-    scale = summary["risk"] / summary["loss_total"] if summary["loss_total"] else 0.0
-    constant, again = (summary[key] * scale for key in ("best_constant", "no_change"))
-    constant = constant if constant > 1e-15 else 0.0  # of one class alone: it is never reached
-    baselines = f"best constant {constant:.6g}, saying the last label again {again:.6g}"
+    scale = summary["risk"] / summary["loss_total"] if summary["loss_total"] else 1.0 / summary["examples"]
+    constant, again = (_mean(summary[key], scale) for key in ("best_constant", "no_change"))
+    baselines = f"best constant {constant}, saying the last label again {again}"
     lines.append(_row("risk", f"{summary['risk']:.6g}, the mean loss before each update ({baselines})"))
     if summary["mistakes"] is not None:
         lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}"))

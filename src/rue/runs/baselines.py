@@ -31,7 +31,7 @@ def _enter_numbers(loss: Any, sums: Any, y: Any, weights: Any) -> None:
     for i in range(y.size):
         last, sums[LAST] = sums[LAST], y[i]
         sums[MASS] += weights[i]
-        sums[REPEATED] += weights[i] * loss.value(0.0 if math.isnan(last) else last, y[i])
+        sums[REPEATED] += weights[i] * loss.value(0.0 if math.isnan(last) else loss.target(last), y[i])
         away = y[i] - sums[MEAN]
         sums[MEAN] += away * weights[i] / sums[MASS]
         sums[SPREAD] += weights[i] * away * (y[i] - sums[MEAN])
