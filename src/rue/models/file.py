@@ -33,7 +33,7 @@ from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss
 from rue.models.arrays import MOST_COORDINATES, Places, Reader, count, put, put_text, rows_of, typed
 from rue.models.container import FORMAT, read_container, write_container
-from rue.models.learner import learner_read, learner_written
+from rue.models.learner import read_learner, write_learner
 from rue.models.schema import COUNTS, FEATURES, HISTORY, POSITION, require
 from rue.models.settings import from_json, plain_json, rebuilt
 from rue.regret.certificates.curvature import WIDEST, Curvature
@@ -65,11 +65,11 @@ class Model:
     names: dict[int, str] = dataclasses.field(default_factory=dict)
     """What slots are called; the first 65,536 are stored."""
     counts: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Sums over the whole history that are no evidence; `refused`, `skipped` and `missing` among them."""
+    """Counters that certificates do not use, over the whole history: `refused`, `skipped`, `missing`, baselines."""
     position: dict[str, Any] | None = None
-    """Where in its data it stopped, or None if it came to the end."""
+    """Where in its data it was saved (a checkpoint), or None for a model that was saved at the end."""
     course: Course = dataclasses.field(default_factory=Course, repr=False)
-    """How the members of a mixture have stood over time, from its first example on."""
+    """The losses and weights of a mixture's members over time, from its first example on."""
 
     def predict(self, X: Any) -> Any:
         """Predictions for data of the kind the model has learnt, which `features` describes."""
@@ -134,10 +134,10 @@ def _save(model: Model, path: str | os.PathLike[str]) -> None:
     head = {
         "format": FORMAT,
         "rue": __version__,
-        "learner": learner_written(model.learner, arrays),
-        "evidence": None if model.evidence is None else _evidence_written(model.evidence, arrays),
-        "labels": None if model.labels is None else _labels_written(model.labels),
-        "course": _course_written(model.course, model.learner, arrays),
+        "learner": write_learner(model.learner, arrays),
+        "evidence": None if model.evidence is None else _write_evidence(model.evidence, arrays),
+        "labels": None if model.labels is None else _write_labels(model.labels),
+        "course": _write_course(model.course, model.learner, arrays),
         **{name: plain_json(getattr(model, name), name) for name in ("history", "features", "counts", "position")},
     }
     put_text(arrays, "names", [[int(slot), str(name)] for slot, name in list(model.names.items())[:MOST_NAMES]])
@@ -149,10 +149,10 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
     head, arrays = read_container(path)
     reader = Reader(arrays)
     try:
-        learner = learner_read(reader, head["learner"], known, head["format"])
-        evidence = None if head["evidence"] is None else _evidence_read(reader, head["evidence"], known, learner)
-        labels = None if head["labels"] is None else _labels_read(head["labels"])
-        course = _course_read(reader, head["course"] if head["format"] > 1 else None, learner)
+        learner = read_learner(reader, head["learner"], known, head["format"])
+        evidence = None if head["evidence"] is None else _read_evidence(reader, head["evidence"], known, learner)
+        labels = None if head["labels"] is None else _read_labels(head["labels"])
+        course = _read_course(reader, head["course"] if head["format"] > 1 else None, learner)
         kinds: dict[str, type] = {"history": list, "features": dict, "counts": dict}
         stored = {name: typed(head[name], kind) for name, kind in kinds.items()}
         position = None if head["position"] is None else typed(head["position"], dict)
@@ -179,7 +179,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
 # The evidence.
 
 
-def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any]:
+def _write_evidence(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any]:
     ledger, largest, pool, curvature = evidence.ledger, evidence.largest, evidence.pool, evidence.curvature
     digest = evidence.digest
     wide = evidence.numbering is not None
@@ -213,7 +213,7 @@ def _evidence_written(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, A
     }
 
 
-def _evidence_read(reader: Reader, head: Any, known: Iterable[type], learner: Learner) -> Evidence:
+def _read_evidence(reader: Reader, head: Any, known: Iterable[type], learner: Learner) -> Evidence:
     loss = from_json(head["loss"], known)
     lambda_, penalty = typed(head["lambda"], float), typed(head["penalty"], float)
     if not isinstance(loss, Loss) or not 0.0 <= lambda_ < np.inf:
@@ -239,7 +239,7 @@ def _evidence_read(reader: Reader, head: Any, known: Iterable[type], learner: Le
         if not (largest.magnitudes >= 0.0).all() or not np.isfinite(largest.magnitudes).all():
             raise DataError("the largest magnitudes of its features are impossible")
     if head["pool"] is not None:
-        pool = _pool_read(reader, places, ledger.S.size, *typed(head["pool"], list))
+        pool = _read_pool(reader, places, ledger.S.size, *typed(head["pool"], list))
     if head["curvature"] is not None:
         n = count(head["curvature"], WIDEST)
         if not loss.quadratic:
@@ -276,7 +276,7 @@ def _curvature_placed(reader: Reader, curvature: Curvature, places: Places) -> C
     return curvature.moved(at, places.size)
 
 
-def _pool_read(reader: Reader, at: Places | None, most: int, size: Any, used: Any, many: Any, scaled: Any) -> Pool:
+def _read_pool(reader: Reader, at: Places | None, most: int, size: Any, used: Any, many: Any, scaled: Any) -> Pool:
     K = count(many, 2**16)
     used = rows_of(used, 2 * K)
     size = rows_of(size, 1) if at is None else count(size, at.coordinates)
@@ -304,7 +304,7 @@ def _pool_read(reader: Reader, at: Places | None, most: int, size: Any, used: An
 # The course of the members.
 
 
-def _course_written(course: Course, learner: Learner, arrays: dict[str, Any]) -> list[int] | None:
+def _write_course(course: Course, learner: Learner, arrays: dict[str, Any]) -> list[int] | None:
     """How many looks there are, and how many examples there were; None where nothing is known."""
     if not course.t and course.seen in (0, learner.t):
         return None
@@ -316,7 +316,7 @@ def _course_written(course: Course, learner: Learner, arrays: dict[str, Any]) ->
     return [len(course.t), course.seen]
 
 
-def _course_read(reader: Reader, head: Any, learner: Learner) -> Course:
+def _read_course(reader: Reader, head: Any, learner: Learner) -> Course:
     if head is None:
         return Course(seen=learner.t)
     looks, seen = typed(head, list)
@@ -340,13 +340,13 @@ def _shelves(looks: int, learner: Learner) -> dict[str, Any]:
 # Labels.
 
 
-def _labels_written(labels: Labels) -> list[Any]:
+def _write_labels(labels: Labels) -> list[Any]:
     if labels.task == "multiclass":
         return [labels.task, *plain_json(labels.classes, "labels")]
     return [labels.task, *(plain_json(name, "labels") for name in (labels.negative, labels.positive))]
 
 
-def _labels_read(head: Any) -> Labels:
+def _read_labels(head: Any) -> Labels:
     if typed(head, list)[0] == "multiclass":
         if len(head) > 1 + MOST_CLASSES or any(isinstance(name, list | dict | None) for name in head):
             raise DataError("its labels make no sense")

@@ -16,13 +16,13 @@ from rue.models.settings import from_json, rebuilt
 from rue.registry import own_classes
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["learner_read", "learner_written"]
+__all__ = ["read_learner", "write_learner"]
 
 LARGEST_NUMBER = 1e305
 """No number of a state is larger: with a few thousand of them a prediction is still finite."""
 
 
-def learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
+def write_learner(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     """A learner as JSON, its arrays entered."""
     state = learner.__getstate__()
     algorithm, point = state["algorithm"], state["_point"]
@@ -46,7 +46,7 @@ def learner_written(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     return {**written, "d": learner.d, **({"classes": point.classes()} if _multiclass(algorithm) else {})}
 
 
-def learner_read(reader: Reader, head: Any, known: Iterable[type], version: int) -> Learner:
+def read_learner(reader: Reader, head: Any, known: Iterable[type], version: int) -> Learner:
     """The learner that was written, in a file of a format; DataError for anything else."""
     algorithm, intercept = from_json(head["algorithm"], known), typed(head["intercept"], bool)
     for part in _algorithms(algorithm):
