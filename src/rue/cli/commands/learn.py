@@ -203,7 +203,7 @@ def _resumed(
     same = {
         "--target": columns.get("target"),
         "--weight": columns.get("weight"),
-        "--bits": columns.get("bits", 20),
+        "--bits": model.features.get("bits", columns.get("bits", 20)),  # text has bits but no columns
     }
     for name, value in (o.changed(learning) | o.changed(data)).items():
         if name not in FREE and value != same.get(name):
