@@ -76,7 +76,7 @@ def race(
     )
     stream = data.open(paths)
     require_not_read(outputs, stream.paths)
-    with Interruptible() as asked:  # until the last byte is saved
+    with Interruptible() as asked:  # Ctrl-C is held back until everything is saved
         try:
             progress = _Progress(quiet)
             with Waiting(racing, progress.tell):
