@@ -105,7 +105,7 @@ class DataOptions:
     drop: Annotated[str, _data(help="Columns to leave out, separated by commas.")] = ""
     category: Annotated[str, _data(help="Columns of numbers that are categories, separated by commas.")] = ""
     separator: Annotated[
-        str | None, _data(help="What separates the columns of a CSV; seen by itself if not given.")
+        str | None, _data(help="What separates the columns of a CSV; detected automatically if not given.")
     ] = None
     max_line: Annotated[
         int, _data("--max-line", metavar="MIB", min=1, max=1024, help="A longer line of text is unusable.")
