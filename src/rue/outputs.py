@@ -1,11 +1,12 @@
-"""Every file that rue writes goes through here.
+"""Every file that a user asks rue to write goes through here; the cache of compiled kernels does not.
 
 A regular file is replaced whole or not at all: the content goes to a temporary file in the same folder, then to the
 disk, and then takes the file's name. A symbolic link stays one, and the file it leads to is replaced. What is no
 regular file (a pipe, a device, a socket, `/dev/stdout`, `/dev/fd/3`) is written into as it is.
 
 A temporary file is called `.NAME.<16 hexadecimal digits>.part`, after the name of the file it is to become. It is
-removed if writing fails; only a process that is killed leaves it behind.
+removed if writing fails. It is left behind by a process that is killed, and where a checkpoint refers to it, for
+`--resume` to continue.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -50,14 +51,15 @@ def write_file(path: Target, content: bytes) -> None:
 class Output:
     """One output while it is written: `write` as often as needed, then `finish`, or `abandon`.
 
-    `resumed` continues the temporary file of an earlier process: its name (None for OUT.part, as earlier versions
-    called it) and the length to cut it back to. Where it has become OUT in the meantime, OUT's beginning is copied.
+    `resumed` continues the temporary file of an earlier process: its name (None for the name of the target
+    with `.part` after it, as earlier versions called it) and the length to cut it back to. Where it no longer exists,
+    because it has become the target in the meantime, the target's beginning is copied.
     """
 
     def __init__(self, path: Target, resumed: tuple[str | None, int] | None = None) -> None:
         self.path = path
         self.failed = False
-        """Whether a write failed; nothing more is written then."""
+        """Whether a write failed: the content is not complete, and the caller should `abandon` it."""
         self.keep = False
         """Whether `abandon` leaves the temporary file, because a checkpoint refers to it."""
         self.temporary: Path | None = None

@@ -64,3 +64,12 @@ def test_options_make_a_learner_or_leave_it_to_the_labels():
     assert (learner.algorithm.name, learner.intercept, task) == ("OGD", False, "regress")
     with pytest.raises(SettingsError, match="the learner 'perceptron' takes no --domain"):
         o.LearnerOptions(learner="perceptron", domain="ball:1").make()
+
+
+@pytest.mark.parametrize(("name", "text"), [("s.vw", "1 |a x y\n-1 |a z\n"), ("s.svm", "1 1:2\n-1 2:1\n")])
+def test_bits_may_be_repeated_when_resuming_but_not_changed(name, text, tmp_path, inside):
+    (tmp_path / name).write_text(text)
+    inside("learn", tmp_path / name, "--bits", 18, "--model", tmp_path / "m.rue", "-q")
+    resume = "learn", tmp_path / name, "--resume", tmp_path / "m.rue", "-q"
+    inside(*resume, "--bits", 18)
+    assert "--bits contradicts --resume" in inside(*resume, "--bits", 19, ok=2).err

@@ -287,3 +287,9 @@ def test_the_command_refuses_nonsense(tmp_path):
     (tmp_path / "b.svm").write_text("\n".join([*text[:5], "7 1:2", *text[5:]]) + "\n")
     wrong = run("race", tmp_path / "b.svm", "--learners", "ogd", "--loss", "logistic", "-q", ok=1)
     assert "b.svm, line 6" in wrong.stderr
+
+
+def test_the_command_names_the_column_of_a_bad_row(tmp_path, inside):
+    (tmp_path / "b.csv").write_text("x,y\n1,1\n2,-1\n1e999,1\n")
+    said = inside("race", tmp_path / "b.csv", "--target", "y", "--learners", "ogd", "-q", ok=1).err
+    assert "b.csv, line 4, column x: an infinity (--bad skip passes over it)." in said

@@ -8,7 +8,13 @@ group: it replaces it by the group's fields, in their place, and hands the funct
         stream = data.open(paths)
 
 A command that has some of the options, or lists them in another order, names them:
-`data: Annotated[o.DataOptions, "format separator max_line bad"]`; the others have their defaults.
+`data: Annotated[o.DataOptions, "format separator max_line bad"]`; the others are not offered by that command, and the
+object has their defaults.
+
+To add an option about data, change these places: the field of `DataOptions` and its use in `open`; the names listed in
+commands that list them (`learn`, `certify`, `predict`); `Data` (rue.streams.data); `ReadOptions` (rue.streams.stream),
+which offers it in Python. If it may differ from the data that a model was learnt from: `open_like` and `Data.like`, and
+`FREE` in rue.cli.commands.learn.
 """
 
 from __future__ import annotations
@@ -99,7 +105,7 @@ class DataOptions:
     drop: Annotated[str, _data(help="Columns to leave out, separated by commas.")] = ""
     category: Annotated[str, _data(help="Columns of numbers that are categories, separated by commas.")] = ""
     separator: Annotated[
-        str | None, _data(help="What separates the columns of a CSV; seen by itself if not given.")
+        str | None, _data(help="What separates the columns of a CSV; detected automatically if not given.")
     ] = None
     max_line: Annotated[
         int, _data("--max-line", metavar="MIB", min=1, max=1024, help="A longer line of text is unusable.")
@@ -126,7 +132,7 @@ class DataOptions:
         )
 
     def open_like(self, features: dict[str, Any], paths: list[str], names: dict[int, str] | None = None) -> Data:
-        """Other data read in the way that a model was learnt, which decides all but the format and the separator."""
+        """Other data read in the way that a model was learnt, which decides all but these three options."""
         return Data.like(features, tuple(paths), self.format, self.separator, names, self.max_line)
 
 

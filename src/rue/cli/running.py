@@ -117,7 +117,7 @@ class Running:
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     number: int = 1
     """Which pass it is in."""
-    spot: Position = START
+    position: Position = START
     """From where in the data to go on."""
     record: Callable[[Block, Any], None] = lambda block, predictions: None
     """Given each block as it was learnt, and its predictions."""
@@ -130,7 +130,7 @@ class Running:
             while self.number <= self.passes and not why and not stop.is_set():
                 why = self._run_pass(stop)
                 if not why and not stop.is_set():
-                    self.number, self.spot = self.number + 1, START
+                    self.number, self.position = self.number + 1, START
         except DataError as error:
             why = str(error)
         if not why and self.number <= self.passes:
@@ -141,14 +141,15 @@ class Running:
     def _run_pass(self, stop: threading.Event) -> str:
         """One pass over what is left of the data; why it stops, if it does so before their end."""
         for part in self.driver.run(self._reads(stop)):
-            self.spot = part.position
+            self.position = part.position
             self.record(part.block, part.predictions)
             if self.predictions is not None:
                 self.predictions.write(part.predictions)
             if part.bad is not None:
+                # No hint where the learner refused the example: its message says what to do instead.
                 hint = "" if self.driver.stopped is not None else " (--bad skip passes over such lines)"
                 return f"{str(part.chunk.error(part.bad)).rstrip('.')}{hint}."
-            self.progress.update(self.driver, self.data.share(self.spot))
+            self.progress.update(self.driver, self.data.share(self.position))
             self._maybe_save()
             if stop.is_set():
                 break
@@ -156,7 +157,7 @@ class Running:
 
     def _reads(self, stop: threading.Event) -> Iterator[Chunk]:
         """What the driver is to learn; warnings about the data are shown before it is learnt."""
-        for chunk in self.data.reads(stop, self.spot):
+        for chunk in self.data.reads(stop, self.position):
             self.progress.tell(self.data.warnings)
             if len(chunk.block) and chunk.block.y is None:
                 raise DataError(f"{chunk.name} has no labels.")
@@ -187,7 +188,7 @@ class Running:
             self.predictions.output.keep = True
 
     def snapshot(self, finished: bool) -> Model:
-        """The model as it stands, which is complete between two blocks."""
+        """The model as it stands; consistent only between blocks."""
         driver = self.driver
         if driver.learner is None or driver.evidence is None or driver.labels is None:
             raise DataError("nothing was learnt, so there is no model to write.")
@@ -221,10 +222,10 @@ class Running:
             "separator": self.data.separator,
             "pass": self.number,
             "passes": self.passes,
-            "file": self.spot.file,
-            "offset": self.spot.offset,
-            "line": self.spot.line,
-            "heads": self.data.heads(self.spot),
-            "tail": self.spot.tail(),
+            "file": self.position.file,
+            "offset": self.position.offset,
+            "line": self.position.line,
+            "heads": self.data.heads(self.position),
+            "tail": self.position.tail(),
             **({"predictions": None} if self.predictions is None else self.predictions.place()),
         }

@@ -33,13 +33,15 @@ from rue.streams import Block, Labels, blocks
 __all__ = ["Racing", "race"]
 
 OWN = ("mixture", "adagrad", "ogd")
-"""Rue's own learners in a race for which none was named; the peers that are installed run too."""
+"""Rue's own learners in a race for which none was named; installed peers run too, with logistic and square loss (and
+with log loss for more than two classes).
+"""
 ROWS = 4096
 """How many rows a learner is given at a time: some peers take a second for them."""
 
 
 class _Own:
-    """A learner of rue's, driven through the race's blocks; what a `Peer` is for another system's."""
+    """One of rue's own learners, with the methods of a `Peer` (a learner of another system)."""
 
     def __init__(self, learner: Learner, loss: Any) -> None:
         self.driver = Driver.bare(learner, NoAccounts())
@@ -66,7 +68,7 @@ class _Own:
         """Nothing to end."""
 
 
-class _Lane:
+class _Contestant:
     """One contestant: a learner of rue's or a peer, and its accounts by the race's loss."""
 
     def __init__(self, name: str, runner: Any, evidence: Evidence) -> None:
@@ -154,7 +156,7 @@ class Racing:
             budget,
         )
         self.labels: Labels | None = None
-        self.lanes: list[_Lane] = []
+        self.lanes: list[_Contestant] = []
         self.notes: list[str] = []
         self.baselines = Baselines()
         self.seen, self.skipped, self.peer_classes = 0, 0, 0
@@ -164,12 +166,12 @@ class Racing:
     def _line_up(self) -> None:
         """Make the contestants, once the loss is known."""
         options: Any = {} if self._many else {"units": "largest", "witnesses": self.radius, "quick": True}
-        self.stream = open_evidence(self.loss, **options)
+        self.stream_evidence = open_evidence(self.loss, **options)
         for one in self.wanted:
             runner = self._runner(one)
             if runner is not None:
                 name = one if isinstance(one, str) else repr(one)
-                self.lanes.append(_Lane(name, runner, open_evidence(self.loss)))
+                self.lanes.append(_Contestant(name, runner, open_evidence(self.loss)))
 
     @property
     def _many(self) -> bool:
@@ -249,13 +251,13 @@ class Racing:
                 return
 
     def _round(self, block: Block) -> None:
-        """Some rows for every contestant, and for the evidence about the stream itself.
+        """Give some rows to every contestant, and to the evidence about the stream itself.
 
-        That evidence needs some predictions, and a constant one serves: its witnesses prove what is to be proved. It is
-        0, or with more than two classes, where 0 is no prediction, the score of a model that is always right.
+        That evidence proves its bound by its witnesses, so any constant will do for the predictions it has to be given:
+        0, or with more than two classes 1, the score of a model that is always right, because there 0 is no prediction.
         """
         nothing, weights = np.full(len(block), float(self._many)), block.column_of_weights()
-        self.stream.enter(block, nothing, self.intercept, 0)
+        self.stream_evidence.enter(block, nothing, self.intercept, 0)
         self.baselines.enter(self.loss, block.labels(), weights, nothing)
         for lane in self.lanes:
             if not lane.broken:
@@ -313,24 +315,24 @@ class Racing:
             self.skipped,
             self.loss,
             self.labels.task,
-            float(self.stream.ledger.sums[accounts.WEIGHT]),
+            float(self.stream_evidence.ledger.sums[accounts.WEIGHT]),
             self.radius,
             at_least,
             self.baselines.best_constant(self.loss),
             self.baselines.no_change(self.loss),
-            (*self.notes, *self._news()),
+            (*self.notes, *self._class_notes()),
         )
 
     def _at_least(self) -> tuple[float | None, Any]:
         """The largest lower bound on the loss of linear models that any evidence proves, and the features' scales."""
         if self._many:
             return None, None
-        K, scales = Ball(self.radius), self.stream.scales()
+        K, scales = Ball(self.radius), self.stream_evidence.scales()
         held = [lane.evidence for lane in self.lanes if not lane.broken and not lane.left_out]
-        proofs = (evidence.certificate(K, "largest", scales) for evidence in (self.stream, *held))
+        proofs = (evidence.certificate(K, "largest", scales) for evidence in (self.stream_evidence, *held))
         return max(proof.comparator_loss_at_least for proof in proofs), scales
 
-    def _news(self) -> list[str]:
+    def _class_notes(self) -> list[str]:
         """Notes on classes: rue's learners discover them, while the peers were told their number before the start."""
         assert self.labels is not None
         own, peers = ([lane.name for lane in self.lanes if lane.own is which] for which in (True, False))
@@ -341,8 +343,8 @@ class Racing:
             less = f"ln {self.peer_classes}! = {math.lgamma(1.0 + self.peer_classes):.1f} less to lose"
             notes.append(f"{', '.join(own)} is told of no classes, and need not say which a new one is: {less}.")
         if late > 0:
-            deaf = " and ".join(name for name in peers if name != "river")
-            never = f", and {deaf} cannot learn it" if deaf else ""
+            cannot_add_classes = " and ".join(name for name in peers if name != "river")
+            never = f", and {cannot_add_classes} cannot learn it" if cannot_add_classes else ""
             came = f"{late} class{'' if late == 1 else 'es'} came later than the first block"
             notes.append(f"{came}: what {', '.join(peers)} does not know has probability {LEAST:g}{never}.")
         return notes
@@ -373,10 +375,10 @@ def race(
     """Run learners side by side on one stream, each example scored before it is learnt, and certify each.
 
     `learners` are learners, specs such as "ogd", or other systems at their defaults: "vw", "river" and "sklearn". If
-    none is given, the mixture, AdaGrad, OGD and the other systems that are installed run. All are scored by the same
-    `loss` (docs/theory.md, Q1); certificates (D1, D3) are about all linear models of norm ≤ `radius`, of features in
-    units of their largest magnitude. With more than two classes (`task` as in `learn`) the mixture and the other
-    systems run under log loss, and there is no certificate.
+    none is given, the mixture, AdaGrad, OGD and the other systems that are installed run; the other systems take part
+    with logistic and square loss only. All are scored by the same `loss` (docs/theory.md, Q1); certificates (D1, D3)
+    are about all linear models of norm ≤ `radius`, of features in units of their largest magnitude. With more than two
+    classes (`task` as in `learn`) the mixture and the other systems run under log loss, and there is no certificate.
 
     >>> import rue
     >>> X, y = rue.census()

@@ -25,7 +25,7 @@ class Position:
     """
 
     offset: int = 0
-    """Bytes of text, uncompressed; of formats that count rows, rows."""
+    """Bytes of uncompressed text, or rows for Parquet, Arrow and data in memory."""
     line: int = 0
     """Lines, or rows, that come before it."""
     file: int = 0
@@ -39,7 +39,7 @@ class BadRow:
     """A row that is no example."""
 
     place: int
-    """How many good rows of the chunk come before it."""
+    """How many good rows of the chunk come before it; parsers of tables write 0, and `encode` fills it in."""
     line: int
     """Its line in the file (its row, where a format has no lines), counted from 1."""
     column: str
@@ -64,11 +64,21 @@ class Chunk:
     tags: tuple[str, ...] | None = None
     """VW's tags, one for each good row."""
     names: tuple[tuple[int, str], ...] = ()
-    """Slot and name of hashed features that this chunk is the first to use, if names were asked for."""
+    """Slot and name of hashed features, if names were asked for: those not known yet when the chunk was parsed.
+
+    The same name may come again, from chunks parsed at the same time; in tables, slots from 2²⁰ on are reported by
+    every chunk that uses them. `Names.add` keeps the first.
+    """
     missing: Any = None
-    """How many values each good row lacks (empty cells, nulls, NaN); None if no row lacks any."""
+    """How many values each good row lacks (empty cells, nulls, NaN); None if no row lacks any.
+
+    All 0 where only bad rows lack values. Svmlight and VW always have None.
+    """
     unfinished: BadRow | None = None
-    """A line that has passed the limit before its end has come: the same row is in `bad` of a later chunk."""
+    """A line above the length limit whose end has not been read yet: a run that stops at bad rows need not wait for it.
+
+    When its end has been read, the same row is in `bad` of a later chunk.
+    """
     name: str = ""
     """The file, as messages call it; "" for data in memory."""
     end: Position = Position()
@@ -82,7 +92,10 @@ class Chunk:
         return self.bad[0] if self.bad else self.unfinished
 
     def error(self, bad: BadRow) -> DataError:
-        """The error to raise for a bad row: it names file, line and column; in memory, the row counted from 0."""
+        """The error to raise for a bad row: it names file, line and column; in memory, the row counted from 0.
+
+        It says "line" for Parquet and Arrow files too, where the number is that of the row, counted from 1.
+        """
         column = f", column {bad.column}" if bad.column else ""
         if not self.name:
             return BadExample(bad.line - 1, f"{bad.why.rstrip('.')}{column}.")

@@ -1,4 +1,14 @@
-"""`Data`: files of any format, or tables in memory, as one stream of chunks, and what its features are called."""
+"""`Data`: files of any format, or tables in memory, as one stream of chunks, and what its features are called.
+
+- A *source* is one file, pipe or table in memory; a stream has one or several.
+- A *piece* is what is read of a source at a time, not yet parsed: whole lines of text, or an Arrow record batch.
+- A *chunk* is a piece parsed: a *block* (the good rows: X, y, weights), the bad rows, and where in the source they are.
+- A *record* is one row of a CSV or JSON Lines file; with quotes, a record of a CSV may have several lines.
+- A *position* says how far a stream has been read: source, line, and byte (or row); checkpoints record one.
+
+The word "table" has two meanings here. As the format of a source (`self.format == "table"`) it is data in memory. As
+the `kind` of a model's features it is any tabular format: CSV, JSON Lines, Parquet, Arrow, and data in memory.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +80,7 @@ class Data:
     names: Names = dataclasses.field(default_factory=Names)
     """What slots are called, of the first features that have a name."""
     naming: bool = True
-    """Whether names are looked for: only what outlives the pass needs them."""
+    """Whether the names of hashed features are collected: needed only if a model is saved."""
     y: Any = None
     """The labels of a table in memory, if they are no column of it."""
     weights: Any = None
@@ -85,7 +95,7 @@ class Data:
             raise SettingsError("a pipe (-) cannot be one of several files.")
         if not 1 <= self.max_line <= LARGEST_LINE:
             raise SettingsError(f"max_line must lie between 1 and {LARGEST_LINE} MiB, not {self.max_line}.")
-        self.paths = _unfolded(self.paths, self.format_name)
+        self.paths = _expand_folders(self.paths, self.format_name)
         self.sources = [find_source(path, self.format_name) for path in self.paths]
         self._heads: dict[tuple[int, int], str] = {}
         self._opened: set[int] = set()
@@ -96,7 +106,7 @@ class Data:
         if len(names) > 1:
             raise DataError(f"the files are of different formats ({', '.join(sorted(names))}): learn them one by one.")
         self.format = names.pop()
-        """The name of the format of all of them."""
+        """The name of the format of all of them; "table" for data in memory."""
         in_memory = self.format == "table"
         format_: type[Format] = _InMemory if in_memory else formats()[self.format]
         for source in self.sources:
@@ -123,7 +133,7 @@ class Data:
         max_line: int = MAX_LINE,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
-        paths = _unfolded(paths, format_name)
+        paths = _expand_folders(paths, format_name)
         first = find_source(paths[0], format_name)
         tabular = first.format == "table" or formats()[first.format].tabular
         kind = features.get("kind", first.format)
@@ -144,7 +154,7 @@ class Data:
 
     @property
     def size(self) -> int | None:
-        """The bytes of all files together, if that tells how far reading has come."""
+        """The bytes of all files together; None if byte offsets do not measure progress."""
         if not all(source.plain for source in self.sources) or self._format.counts_rows:
             return None
         try:
@@ -202,8 +212,8 @@ class Data:
                     raise DataError(f"{source.name}: a pipe can be read only once: give a file for more passes.")
                 self._opened.add(i)
             elif self.format != "table":
-                source.open().close()
-            with self._naming_errors(source):
+                source.open().close()  # fail early if it is unreadable
+            with self._errors_with_file_name(source):
                 if isinstance(self._format, TableFormat):
                     yield from self._of_table(self._format, source, start, labelled, stopped)
                 else:
@@ -256,8 +266,8 @@ class Data:
         return dataclasses.replace(parse(), name=name, end=piece.end, before_line=before_line)
 
     @contextlib.contextmanager
-    def _naming_errors(self, source: Source) -> Iterator[None]:
-        """Let an error in reading say which file it is about."""
+    def _errors_with_file_name(self, source: Source) -> Iterator[None]:
+        """Put the name of the file before the message of an error, unless it is there already."""
         try:
             yield
         except DataError as error:
@@ -269,7 +279,7 @@ class Data:
 
     def describe(self) -> dict[str, Any]:
         """What a model must know of it to read other data in the same way."""
-        kind = "table" if self._format.tabular else self.format
+        kind = "table" if self._format.tabular else self.format  # "table" here is any tabular format
         columns = None if self.columns is None else self.columns.to_dict()
         return {"kind": kind, "bits": self.bits, "columns": columns}
 
@@ -329,8 +339,8 @@ def _require_rows(columns: list[Any], rows: int, whole: bool = False) -> None:
             )
 
 
-def _unfolded(paths: tuple[Any, ...], format_name: str | None) -> tuple[Any, ...]:
-    """The paths, with the files in and below a folder in its place, by name; hidden ones (. and _) are left out."""
+def _expand_folders(paths: tuple[Any, ...], format_name: str | None) -> tuple[Any, ...]:
+    """Replace each folder by the files in and below it, sorted by name; hidden ones (. and _) are left out."""
     files: list[Any] = []
     for path in paths:
         if not isinstance(path, str) or not os.path.isdir(path):

@@ -18,14 +18,16 @@ __all__ = ["Arrays", "ReadOptions", "Stream", "read", "read_like"]
 
 
 class Stream(Protocol):
-    """What `read` gives: to iterate over it gives its blocks, again and again where the data allow it."""
+    """What `read` returns: iterating over it gives its blocks. It can be iterated repeatedly, unless it is a pipe or an
+    iterator that ends.
+    """
 
     names: Names
     """What hashed features are called, as far as they have been read."""
 
     @property
     def lent(self) -> bool:
-        """Whether the caller's iterable makes its blocks: the next one may be written into the same memory."""
+        """Whether the caller may overwrite a block when it yields the next (a generator that reuses its buffers)."""
         ...
 
     def __iter__(self) -> Iterator[Block]: ...
@@ -51,13 +53,13 @@ class ReadOptions(TypedDict, total=False):
     category: Iterable[str | int]
     """Columns of numbers that are categories."""
     separator: str
-    """What separates the columns of a CSV; seen by itself if not given."""
+    """What separates the columns of a CSV; detected automatically if not given."""
     bits: int
     """Words are hashed into 2^bits slots; 20 if not given."""
     max_line: int
     """MiB that a line of text may have, 16 if not given; a longer one is a bad row."""
     format: str
-    """svmlight, vw, csv, jsonl, parquet or ipc, if no suffix tells."""
+    """The name of a format (the keys of `rue.streams.formats.formats()`), needed where no suffix tells it."""
 
 
 def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions]) -> Stream:
@@ -135,6 +137,7 @@ class Arrays:
     def reads(
         self, stop: threading.Event | None = None, after: Position | None = None, labelled: bool = True
     ) -> Iterator[Chunk]:
+        """All the chunks; `stop`, `after` and `labelled` are ignored."""
         rows = 0
         for block in self:
             lines = range(rows + 1, rows + len(block) + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -77,7 +76,7 @@ def learn(
     if plot is not None:
         require_picture(plot)
     if radius is not None:
-        Ball(radius)
+        Ball(radius)  # refuses a bad radius
     often = Every.read(every)
     if resume is not None:
         driver, stream, at, history = _resumed(resume, paths, data, learning)
@@ -96,7 +95,7 @@ def learn(
         stream.naming = model is not None or checkpoint is not None
         position, number, written, history = START, 1, None, []
     require_not_read(outputs, stream.paths)
-    if resume is not None:  # which the model and the checkpoint may replace: it has been read whole
+    if resume is not None:  # --model and --checkpoint may overwrite the resumed file, which is already in memory
         require_not_read({"--predictions": predictions, "--report": report_path, "--plot": plot}, [resume])
     before = driver.examples
     log = PredictionLog()
@@ -116,7 +115,7 @@ def learn(
     if plot is not None:
         running.record = lambda block, predictions: log.add(driver, block, predictions)
     try:
-        with Interruptible() as asked:  # until the last byte is saved
+        with Interruptible() as asked:  # Ctrl-C is held back until everything is saved
             why = running.run(asked.stop)
             history.append(history_entry(driver.examples - before, paths))
             why = _finish(running, why, model, checkpoint)
@@ -138,20 +137,18 @@ def learn(
 
 
 RADII = (1.0, 10.0, 100.0)
-"""Where witnesses stand when no radius is given."""
+"""Radii of the default witnesses, used when no radius is given."""
 
 
 def _witnesses(learner: Learner | None, radius: float | None) -> dict[str, Any]:
     """What a pass keeps for the certificate of a mixture (D3)."""
     if learner is not None and not isinstance(learner.algorithm, Pooled):
         return {}
-    if radius is not None and not 0.0 < radius < math.inf:
-        return {}
     return {"units": "largest", "witnesses": RADII if radius is None else radius, "quick": True}
 
 
 def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> str:
-    """Save all that was asked for; what is wrong first, or ""."""
+    """Save all that was asked for; returns the first error message, or ""."""
     if running.driver.evidence is None:
         data = ", ".join(source.name for source in running.data.sources)
         why = why or f"there are no examples to learn in {data}."
@@ -203,7 +200,7 @@ def _resumed(
     same = {
         "--target": columns.get("target"),
         "--weight": columns.get("weight"),
-        "--bits": columns.get("bits", 20),
+        "--bits": model.features.get("bits", columns.get("bits", 20)),  # text has bits but no columns
     }
     for name, value in (o.changed(learning) | o.changed(data)).items():
         if name not in FREE and value != same.get(name):

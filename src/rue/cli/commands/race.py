@@ -19,7 +19,7 @@ from rue.outputs import require_apart, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.race.race import Racing
 from rue.reports.report import write_report
-from rue.streams.chunk import Chunk
+from rue.streams.chunk import BadRow, Chunk
 from rue.streams.data import Data
 
 __all__ = ["race"]
@@ -76,7 +76,7 @@ def race(
     )
     stream = data.open(paths)
     require_not_read(outputs, stream.paths)
-    with Interruptible() as asked:  # until the last byte is saved
+    with Interruptible() as asked:  # Ctrl-C is held back until everything is saved
         try:
             progress = _Progress(quiet)
             with Waiting(racing, progress.tell):
@@ -112,7 +112,7 @@ def _run(racing: Racing, stream: Data, stop: threading.Event, progress: _Progres
     for chunk in stream.reads(stop):
         wrong = chunk.first_bad
         if wrong and racing.bad == "stop":
-            raise DataError(f"{chunk.name}, line {wrong.line}: {wrong.why} (--bad skip passes over it).")
+            raise DataError(f"{str(chunk.error(wrong)).rstrip('.')} (--bad skip passes over it).")
         racing.skipped += len(chunk.bad)
         if len(chunk.block):
             _learn(racing, chunk, stop, progress)
@@ -129,7 +129,7 @@ def _learn(racing: Racing, chunk: Chunk, stop: threading.Event, progress: _Progr
     try:
         racing.learn(chunk.block, after)
     except BadExample as error:
-        raise DataError(f"{chunk.name}, line {int(chunk.lines[error.row])}: {error.why}") from None
+        raise chunk.error(BadRow(error.row, int(chunk.lines[error.row]), "", error.why)) from None
 
 
 class _Progress:

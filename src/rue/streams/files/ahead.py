@@ -1,4 +1,4 @@
-"""Parsing ahead of learning: pieces are parsed on both cores while earlier ones are learnt."""
+"""Parsing ahead of learning: pieces are parsed by two threads while earlier ones are learnt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _END: Any = None
 def read_ahead(
     parsers: Callable[[Callable[[], bool]], Iterator[Callable[[], Chunk]]], stop: threading.Event, cores: int = 2
 ) -> Iterator[Chunk]:
-    """Chunks in order, parsed on several cores, only a few ahead of whoever takes them.
+    """Chunks in order, parsed by `cores` threads, at most a few ahead of the thread that takes them.
 
     `parsers` is called with a function that says whether to stop, and yields for each piece a function that parses it.
     It runs in a thread of its own, so that a pipe that stays silent does not hold up what has arrived.

@@ -56,7 +56,7 @@ class Tail:
 
 @dataclasses.dataclass(frozen=True)
 class LongLine:
-    """A line above the limit: what it consists of has been thrown away, but for its end."""
+    """A line above the limit: only its last MiB is kept."""
 
     length: int
     """Its bytes so far, with the line end if that has come."""
@@ -112,8 +112,7 @@ class LineCutter:
     def _lines(self, lines: bytes) -> Iterator[bytes | LongLine]:
         """Whole lines in groups; a line above the limit is given as a `LongLine` instead.
 
-        From the last line end that a line within the limit can have, on to the next such: no more than the lines there
-        are looked at.
+        Jump from newline to newline, at most `limit` apart; scan only where there is none.
         """
         start = place = 0
         while len(lines) - place > self.limit:

@@ -28,7 +28,7 @@ PATIENCE = 0.2
 
 
 class Spoilt(NamedTuple):
-    """Some bytes of a piece that are no record, because of a quote: where they start and stop, and what is wrong."""
+    """Bytes start:stop of a piece of CSV that cannot be read because of an unbalanced quote; they become a bad row."""
 
     start: int
     stop: int
@@ -77,8 +77,8 @@ def text_pieces(
 ) -> Iterator[Piece]:
     """The lines of a file from a position on, a few MiB at a time; from a pipe as they come, until it is stopped.
 
-    A line of more than `max_line` MiB is a piece of its own: one when it passes the limit, which does not move the
-    position, and one when it ends.
+    A line of more than `max_line` MiB gives two pieces: one when it passes the limit, which does not move the position,
+    and one when it ends.
     """
     at = start or Position()
     before, cutter = Tail(), LineCutter(max_line * MIB)
@@ -101,7 +101,10 @@ def text_pieces(
 
 
 def _arrivals(file: IO[bytes], source: Source, stopped: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
-    """Bytes as they come, a piece at most, and whether they are the last; a pipe is not waited for beyond patience."""
+    """Bytes as they come, a piece at most, and whether they are the last.
+
+    From a pipe what has arrived is passed on after `PATIENCE` seconds; a compressed pipe is waited for.
+    """
     if source.packed or not source.piped:
         while not stopped():
             data = file.read(PIECE if source.packed else _whole_lines(file))

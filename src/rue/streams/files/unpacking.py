@@ -1,7 +1,7 @@
-"""Compressed files as bytes: every byte that can be decompressed is given before an error is.
+"""Compressed files as bytes: of a file, every byte that can be decompressed is given before an error is raised.
 
 A download that was cut off, or has one bad byte, is learnt up to there: the step that fails is repeated a byte at a
-time.
+time. A pipe cannot be read again, so up to 256 KiB before the damage are lost.
 """
 
 from __future__ import annotations
@@ -91,9 +91,10 @@ PACKED: dict[str, Callable[[Any], Any]] = {
 
 
 class Unpacked:
-    """A compressed file opened for reading; errors are of type OSError, and come after all that could be read.
+    """A compressed file opened for reading; errors are of type OSError.
 
-    What cannot be seeked is a pipe: of it, `read` gives what has arrived, and up to 256 KiB before damage are lost.
+    Of a file, they are raised after all that can be decompressed has been read. What cannot be seeked is a pipe: `read`
+    waits until there is something and returns the output of one step; up to 256 KiB before damage are lost.
     """
 
     def __init__(self, raw: Any, packed: str) -> None:

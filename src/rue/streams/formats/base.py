@@ -20,23 +20,24 @@ from rue.streams.text.hashing import hash_texts
 
 __all__ = ["Example", "Format", "TableFormat", "TextFormat"]
 
-_MARK = b"\xef\xbb\xbf"  # which some editors begin a file of UTF-8 with
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""The byte order mark that some editors write first."""
 
 
 class Format(abc.ABC):
     """A file format. To add one, put a file into `rue/streams/formats` with a subclass of one of the two kinds:
 
-    - `TextFormat`: a line is an example and says its label itself, as in svmlight; write `example` or `parse`.
+    - `TextFormat`: a line is an example and contains its own label, as in svmlight; write `example` or `parse`.
     - `TableFormat`: there are named columns, one of which is the target, as in CSV or Parquet; write `open`.
 
     `@register("format", "name")` above the class gives it the name for `--format` (`format=` in Python). It is then
-    found by its suffixes, listed in `--help` and in error messages, read ahead on both cores, checkpointed and resumed,
-    and its bad rows are reported with file and line. The constructor is called once for a stream, with the options that
-    concern formats.
+    found by its suffixes, listed in `--help` and in error messages, parsed ahead by two threads, checkpointed and
+    resumed, and its bad rows are reported with file and line. The constructor is called once for a stream, with the
+    options that concern formats.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """What names of such files end in, in small letters: (".csv", ".tsv"). A suffix of packing (.gz) may follow."""
+    """What names of such files end in, in lower case: (".csv", ".tsv"). A compression suffix (.gz) may follow."""
     tabular: ClassVar[bool]
     """Whether it has columns, to which --target, --weight, --drop and --category apply."""
     counts_rows: ClassVar[bool] = False
@@ -79,7 +80,7 @@ class TextFormat(Format):
         rows, labels, weights, lines, bad = [], [], [], [], []
         new: dict[int, str] = {}
         if first_line == 1:
-            text = text.removeprefix(_MARK)
+            text = text.removeprefix(_BYTE_ORDER_MARK)
         for number, line in enumerate(text.split(b"\n"), first_line):
             if not line.strip():
                 continue
@@ -122,7 +123,10 @@ class TextFormat(Format):
 
 
 class TableFormat(Format):
-    """A format with columns, which become features as for any other table; see `rue.streams.tables.columns`."""
+    """A format with columns, which become features as for any other table; see `rue.streams.tables.columns`.
+
+    `rue/streams/formats/parquet.py` is the shortest one.
+    """
 
     tabular = True
 
@@ -131,6 +135,6 @@ class TableFormat(Format):
         """The file as a `Table`.
 
         `source.path` is its path if `source.plain`; `source.open()` gives its bytes, uncompressed, in any case. Where
-        pyarrow has a reader, `Batches` makes a table of the record batches that it gives; for records in text there is
-        `Records`, which reads about `block` bytes at a time.
+        pyarrow has a reader, `rue.streams.tables.batches.Batches` makes a table of the record batches that it gives;
+        for records in text there is `rue.streams.tables.records.Records`, which reads about `block` bytes at a time.
         """

@@ -1,8 +1,9 @@
 """CSV, and the same with other separators, read by pyarrow a piece at a time.
 
-The separator is sniffed from the first lines, and so is the header: there is none if whatever is a number in the second
-line is one in the first line too; columns are then called 1, 2, …. The types of the columns are those of the first
-piece; a later value that does not fit makes its row a bad one.
+The separator is sniffed from the first lines, and so is the header. The first record is data, and columns are called 1,
+2, …, if the second record has numbers and the first has a number or a missing value above each of them; a single record
+is data if all its fields are numbers or missing. Otherwise the first record is the header. The types of the columns are
+inferred from the first piece; a later value that does not fit makes its row a bad one.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ MISSING = [
 """What stands for a missing number."""
 WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8: convert the file"}
 SNIFFED = 1 << 16
-_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SHAPE = re.compile(r"Expected (\d+) columns, got (\d+)")
-_ZERO, _X, _SMALL = np.uint8(ord("0")), np.uint8(ord("x")), np.uint8(0x20)
+_ZERO, _X, _LOWERCASE_BIT = np.uint8(ord("0")), np.uint8(ord("x")), np.uint8(0x20)
 _WHERE = re.compile(r"In CSV column #(\d+): .*?conversion error to [^:]*: (?:invalid value '(.*)')?", re.DOTALL)
 
 
@@ -92,7 +93,7 @@ class CsvTable(Records):
         self.schema = self._schema(self.sample)
 
     def _sample(self, lines: bytes) -> bytes:
-        """The records among the first lines; where quotes may be stray ones, the types before the first decide."""
+        """The first records; if an unbalanced quote is found, types are inferred from the records before it."""
         records, spoilt = RecordCutter(self.separator, self.max_line, self.alike).feed(lines, self.ended)
         if spoilt and records[: spoilt[0].start].strip(self.blank):
             self.schema = self._schema(records[: spoilt[0].start])
@@ -131,7 +132,7 @@ class CsvTable(Records):
         types = {field.name: field.type for field in self.schema or () if not pa.types.is_null(field.type)}
         types = {name: pa.float64() if pa.types.is_int64(kind) else kind for name, kind in types.items()}
         if fields == 1 and all(map(pa.types.is_string, types.values())):
-            return 0  # any line would do
+            return 0  # every line would parse
         return sum(self._reads(line, types) for line in fitting)
 
     def _reads(self, line: bytes, types: Any) -> bool:
@@ -226,8 +227,8 @@ class CsvTable(Records):
         converting = reader.ConvertOptions(
             column_types=types, include_columns=wanted, null_values=MISSING, strings_can_be_null=False
         )
-        if data.startswith(_MARK):  # pyarrow would take one away, here in the middle of the file
-            data = _MARK + data
+        if data.startswith(_BYTE_ORDER_MARK):  # pyarrow would take one away, here in the middle of the file
+            data = _BYTE_ORDER_MARK + data
         try:
             return reader.read_csv(pa.BufferReader(data), reading, parsing, converting), misshapen
         except pa.ArrowInvalid as error:
@@ -294,8 +295,8 @@ def _hexadecimal(data: bytes) -> bool:
 def _has_prefix(data: Any) -> Any:
     """Whether 0x or 0X occurs."""
     occurs = False
-    for i in range(data.size - 1):  # without a way out it is done in vectors
-        occurs |= (data[i] == _ZERO) & ((data[i + 1] | _SMALL) == _X)
+    for i in range(data.size - 1):  # no early exit, so the loop vectorises
+        occurs |= (data[i] == _ZERO) & ((data[i + 1] | _LOWERCASE_BIT) == _X)
     return occurs
 
 
@@ -359,6 +360,7 @@ def _sniff(text: str, unfinished: bool) -> str:
 
 
 def _is_header(rows: list[list[str]]) -> bool:
+    """Whether the first of one or two records is a header, as the top of this file says."""
     if len(rows) == 1:
         return not all(map(_numeric, rows[0]))
     first, second = rows

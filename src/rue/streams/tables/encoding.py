@@ -36,9 +36,9 @@ def encode(
     labels: bool = True,
     names: Names | None = None,
 ) -> Chunk:
-    """The examples of a record batch whose rows stand in these lines; pure, and free of the GIL where it takes time.
+    """The examples of a record batch whose rows stand in these lines; thread-safe; the hot loops release the GIL.
 
-    `bad` are rows of the same piece that came not so far. Without `labels` a row needs no label, a table no target.
+    `bad` are rows already rejected by the parser. Without `labels` a row needs no label, a table no target.
     If `names` are given, the chunk has the names of hashed features that are not among them, each column's in the order
     of their first occurrence.
     """
@@ -152,7 +152,7 @@ class _Reader:
         columns = [np.ascontiguousarray(column) for column in columns]
         addresses = np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.uint64)
         whole = np.array([column.dtype == np.int64 for column in columns], dtype=np.bool_)
-        # Once: to tell types takes as long as the work.
+        # Resolved once, because dispatch takes as long as the call.
         look = look_over.resolve(addresses, whole, 0, 0, numbers, filled, sound)
         gaps = self.gaps
         put = assemble.resolve(numbers, filled, sound, 0, 0, absent, slots, good, culprit, gaps, out, 0)
@@ -263,7 +263,7 @@ def _numbers(name: str, column: Any) -> Any:
 
 
 def _moments(name: str, kind: str, column: Any) -> tuple[Any, Any, tuple[int, Any]]:
-    """Which are missing (or None), the days since 1970, and of the day how many units it has and which is meant."""
+    """A mask of the missing ones (or None), days since 1970, and (units in a day, units since midnight)."""
     import pyarrow as pa
 
     if kind_of(column.type) != kind and not pa.types.is_null(column.type):
@@ -315,8 +315,8 @@ def _without_nan(column: Any) -> Any:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
-class _NoText(str):
-    """Text of a column that is not UTF-8, with escapes in it: Arrow does not look when it reads a file."""
+class _InvalidUtf8(str):
+    """Text of a column that is not UTF-8, with escapes in it: Arrow does not validate text when it reads a file."""
 
     __slots__ = ()
 
@@ -336,7 +336,7 @@ def _word(data: bytes | None) -> str | None:
     try:
         return None if data is None else data.decode()
     except UnicodeDecodeError:
-        return _NoText((data or b"").decode("utf-8", "backslashreplace"))
+        return _InvalidUtf8((data or b"").decode("utf-8", "backslashreplace"))
 
 
 def _plain(texts: Any) -> Any:
@@ -358,9 +358,9 @@ def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[in
         codes = encoded.indices.fill_null(len(words) - 1).to_numpy()
         y = words[codes]
         missing = y == ""
-        if any(isinstance(word, _NoText) for word in distinct):
-            no_text = np.array([*(isinstance(word, _NoText) for word in distinct), False])
-            _refuse(no_text[codes], name, lambda i: f"{shortened(str(y[i]))} is not text in UTF-8", good, why)
+        if any(isinstance(word, _InvalidUtf8) for word in distinct):
+            invalid = np.array([*(isinstance(word, _InvalidUtf8) for word in distinct), False])
+            _refuse(invalid[codes], name, lambda i: f"{shortened(str(y[i]))} is not text in UTF-8", good, why)
     else:
         y = _numbers(name, column) + 0.0  # no −0
         missing = np.isnan(y)

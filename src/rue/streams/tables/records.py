@@ -38,7 +38,7 @@ ALIKE = 12
 """How many of them must look like records of the file for the quote to be a stray one."""
 PATIENCE = 16
 """Limits' worth of lines above the limit that are passed over at the beginning to find the first records."""
-_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NOWHERE = np.empty(0, np.int64)
 _LF, _CR, _QUOTE = (np.uint8(ord(letter)) for letter in '\n\r"')
 
@@ -301,9 +301,9 @@ class Records(Table):
             if isinstance(part, LongLine):
                 self._ahead.append(part)
                 continue
-            if self.begin.offset == 0 and not self._ahead and part.startswith(_MARK):
-                self._pass_over(_MARK, 0)
-                part = part[len(_MARK) :]
+            if self.begin.offset == 0 and not self._ahead and part.startswith(_BYTE_ORDER_MARK):
+                self._pass_over(_BYTE_ORDER_MARK, 0)
+                part = part[len(_BYTE_ORDER_MARK) :]
             if not self._ahead:
                 blank = part[: len(part) - len(part.lstrip(self.blank))]
                 empty = part[: blank.rfind(b"\n") + 1]

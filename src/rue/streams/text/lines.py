@@ -15,7 +15,7 @@ from rue.streams.text.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, RO
 
 __all__ = ["Density", "count_filled", "count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
 
-_MARK = b"\xef\xbb\xbf"  # which some editors begin a file of UTF-8 with
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which some editors write first
 
 
 def split_point(buffer: bytes) -> int:
@@ -92,7 +92,7 @@ def read_lines(
     It stops after each row that is no example, and before one that there is no room for.
     """
     state = csr.state
-    state[POSITION] = len(_MARK) if first_line == 1 and text.startswith(_MARK) else 0
+    state[POSITION] = len(_BYTE_ORDER_MARK) if first_line == 1 and text.startswith(_BYTE_ORDER_MARK) else 0
     state[LINE] = first_line
     run = read.resolve(csr, *args)
     bad, data = [], np.frombuffer(text, dtype=np.uint8)
