@@ -163,8 +163,8 @@ def audit(
 ) -> Audit:
     """Check on one run everything that theory promises: certificate, bounds, and the true regret beside them.
 
-
-
+    `source` is a run, with the stream it was made on, or a learner (None: the default one), which is run first. The
+    theorems are B1 to B10 and D1 to D5 of the theory. The run is compared with its own domain, or where that is
     unbounded, and the rounds have no regulariser, with the ball as large as its point; or with the ball of `radius`, or
     another `domain`. `units` are those of `run.certificate`. `delta` is the probability with which the bounds on risk
     may fail, `tolerance` how near to the best in hindsight to come, relative to its loss.
