@@ -58,7 +58,7 @@ def test_stopped_after_any_part_and_resumed_is_uninterrupted(kind):
         driver = Driver(witnesses=(1.0, 10.0), units="largest", quick=True)
         driver.begin(y)
         parts = driver.run(read([Block(X[k : k + 1], y[k : k + 1]) for k in range(90)]).reads())
-        after = next(part.position.place.line for part in parts if driver.examples == cut)
+        after = next(part.position.line for part in parts if driver.examples == cut)
         assert after == cut
         baselines = driver.baselines
         driver = Driver.resume(driver.learner, driver.labels, driver.evidence, course=driver.course)
@@ -91,7 +91,7 @@ def test_a_part_ends_before_the_row_that_stops_it():
     driver = Driver("ogd")
     parts = list(driver.run(read([Block(X[k : k + 5], y[k : k + 5]) for k in range(0, 20, 5)]).reads()))
     assert [len(part.block) for part in parts] == [5, 5, 3]
-    assert parts[-1].position.place.line == 13
+    assert parts[-1].position.line == 13
     assert driver.stopped.row == 3
     assert driver.examples == 13
     with pytest.raises(BadExample, match=r"row 13 \(counting from 0\)"):
