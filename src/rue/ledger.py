@@ -40,6 +40,7 @@ __all__ = [
     "keep_accounts",
     "open_ledger",
     "overflows",
+    "trusted_range",
 ]
 
 SUMS = Numbers(
@@ -69,7 +70,25 @@ BATCH = 64
 Many rows together take a fraction of the time of each by itself: their losses are computed in vector instructions, and
 the learner's tables stay in the cache while it learns."""
 LARGE = 1e75
-"""Where prediction, label, weight and features are no larger than this, no product of a round overflows."""
+"""Where prediction, label, weight and features are no larger than this, no product of a round overflows.
+
+That holds for losses which grow no faster than a square (`trusted_range`); others are looked at in every round."""
+TAME = 1e50
+"""The largest Lipschitz or smoothness constant for which `LARGE` is still small enough."""
+
+
+def trusted_range(loss: Any) -> float:
+    """How large the numbers of a round may be without its loss and slope being checked for overflow.
+
+    e^p (`Poisson`) or a user's (p − y)⁴ overflows at predictions far below `LARGE`: such a loss is always checked.
+
+    >>> from rue import Logistic, Poisson
+    >>> trusted_range(Logistic()), trusted_range(Poisson())
+    (1e+75, 0.0)
+    """
+    constants = [constant for constant in (loss.lipschitz, loss.smooth) if constant is not None]
+    tame = bool(loss.depends_on) and any(constant <= TAME for constant in constants)
+    return LARGE if tame or loss.quadratic or loss.linear else 0.0
 
 
 @inline
@@ -113,6 +132,8 @@ class Ledger(NamedTuple):
     """How many rows are waiting, in an array of one number."""
     adds_gradients: Any
     """False when a helper thread adds up S from the predictions (`add_up`)."""
+    trusted: Any
+    """`keep_accounts` looks for overflow in rounds with a larger number than this (`trusted_range`)."""
 
     def room(self, size: Any) -> Any:
         """Whether rows of `size` coordinates fit."""
@@ -169,7 +190,7 @@ class Ledger(NamedTuple):
 def open_ledger(size: int = 0) -> Ledger:
     """Accounts of no examples, with room for rows of `size` coordinates."""
     return Ledger(
-        np.zeros(len(SUMS)), np.zeros(size), np.zeros((len(WAITING), BATCH)), np.zeros(1, dtype=np.int64), True
+        np.zeros(len(SUMS)), np.zeros(size), np.zeros((len(WAITING), BATCH)), np.zeros(1, dtype=np.int64), True, LARGE
     )
 
 
@@ -193,7 +214,8 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
             largest = row.largest()
             good = loss.accepts(y[i]) and 0.0 <= weight < math.inf and row.ordered() and row.fits(size)
             good = good and largest < math.inf
-            if good and weight > 0.0 and math.isfinite(p) and not max(abs(p), abs(y[i]), weight, largest) <= LARGE:
+            small = max(abs(p), abs(y[i]), weight, largest) <= ledger.trusted
+            if good and weight > 0.0 and math.isfinite(p) and not small:
                 slope = loss.slope(p, y[i])
                 if overflows(loss, p, y[i], weight, slope) or not abs(weight * slope) * largest <= LARGEST_TERM:
                     p = math.nan

@@ -20,7 +20,7 @@ from rue.compiled import values
 from rue.domains import Domain
 from rue.errors import BadExample, NoRoom, SettingsError
 from rue.layout import Array, Layout
-from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
+from rue.ledger import Ledger, add_up, keep_accounts, open_ledger, trusted_range
 from rue.losses import Loss
 from rue.memory import gibibytes, memory_limit
 from rue.norms import LEAST_PRODUCT, LEAST_SQUARE, LOST, norm
@@ -184,10 +184,11 @@ class Evidence:
         size, predictions = block.width + int(intercept), np.array(predictions)  # rows that are left out become NaN
         self.widen(self.room_for(size))
         y, weights = block.labels(), block.column_of_weights()
-        end, left_out = keep_accounts(self.loss, self.ledger, block.rows(intercept), y, weights, predictions, 0)
+        ledger = self.ledger._replace(trusted=trusted_range(self.loss))  # it shares the arrays
+        end, left_out = keep_accounts(self.loss, ledger, block.rows(intercept), y, weights, predictions, 0)
         if end < len(block) and block.sparse:  # perhaps only because indices are not sorted
             rows = block.in_order().rows(intercept)
-            end, missing = keep_accounts(self.loss, self.ledger, rows, y, weights, predictions, end)
+            end, missing = keep_accounts(self.loss, ledger, rows, y, weights, predictions, end)
             left_out += missing
         if end < len(block):
             raise BadExample(
@@ -345,7 +346,10 @@ class Evidence:
     def _underflown(self, domain: Domain, by: Any) -> float:
         """How far off ⟨S, u⟩ may be because products g_t·x_t underflowed; 0 where that is less than any bound shows.
 
-        It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round.
+        It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round. It is
+        also 0 on an unbounded set, where no error of S, however small, has a finite effect. D1 is finite there only if
+        −S as computed lies in the barrier cone, and takes it to be exact: a sum S_j that is 0 by underflow or rounding
+        alone is taken for 0, so points with coordinates of 1e16 and more may do better than certified.
         """
         rounds, reach = float(self.ledger.sums[accounts.EXAMPLES]), _reach(domain, by.size)
         lost = rounds * LOST * math.sqrt(by.size) / float(by.min(initial=1.0)) * reach
