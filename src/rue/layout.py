@@ -1,8 +1,11 @@
-"""Layouts: the declaration of a state, from which growing, saving, loading and merging are derived.
+"""Layouts: the declaration of a state, from which merging and, for learners, growing, saving and loading are derived.
 
 A state (the point of a learner, the sums of a certificate) is a named tuple of arrays. Its class has a `layout`, which
 says of every array what it is, what its axes are, whether a model file has it, and how those of several parts of a
-stream merge. Compiled code indexes plain arrays, with constants that come from the declaration:
+stream merge. The sums of a certificate only merge by their layouts: `rue.models.file` writes and reads their arrays by
+hand, and their classes have a `grown` of their own.
+
+Compiled code indexes plain arrays, with constants that come from the declaration:
 
 >>> SUMS = Numbers(
 ...     Number("examples", "How many examples were learnt."),
@@ -81,7 +84,7 @@ MERGES: dict[str, Callable[[Any, Sequence[Any]], Any]] = {
     "same": _same,
     "derived": _same,
 }
-"""What a declaration may say about merging; `derived`: the state works it out from the others, afterwards."""
+"""What a declaration may say about merging; `derived`: recomputed by the state's own `merged`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Number:
     merge: str = "added"
     """One of `MERGES`."""
     least: float = -math.inf
-    """No smaller value can be learnt: a file that has one is refused."""
+    """Lower limit; files below it are rejected. Not so in `memory` arrays, which the states' `require_sane` checks."""
 
     def __post_init__(self) -> None:
         assert self.merge in MERGES, self
@@ -141,17 +144,17 @@ class Array:
     """What it is, in a sentence."""
     axes: tuple[Axis, ...]
     merge: str = "derived"
-    """One of `MERGES`; where an axis has named numbers, theirs count."""
+    """One of `MERGES`; where an axis has named numbers, the rules of its numbers override this one."""
     saved: bool = True
     """False for working memory, and for what follows from the settings."""
     optional: bool = False
     """Whether it is empty, and stays so, when the settings do not ask for it."""
     least: float = -math.inf
-    """No smaller value can be learnt."""
+    """Lower limit; files below it are rejected. Where an axis has named numbers, theirs count."""
     refusal: str = "its sums are impossible"
-    """What is said of a file that has a smaller one."""
+    """The error text for a file with a smaller value."""
     dtype: str = "float64"
-    """The type of its elements; of weights that depend on the loss, the wider one."""
+    """The type of its elements; where it depends on the loss (float32 or float64), the wider one."""
 
     def __post_init__(self) -> None:
         assert self.merge in MERGES, self

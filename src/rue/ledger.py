@@ -40,6 +40,7 @@ __all__ = [
     "keep_accounts",
     "open_ledger",
     "overflows",
+    "trusted_range",
 ]
 
 SUMS = Numbers(
@@ -50,6 +51,7 @@ SUMS = Numbers(
     Number("a", "A = Σ g_t p_t, where g_t = weight·slope (docs/theory.md, D1)."),
 )
 EXAMPLES, WEIGHT, LOSS, MISTAKES, A = SUMS.indices("examples", "weight", "loss", "mistakes", "a")
+# The buffer of rows not yet summed.
 WAITING = Numbers(
     Number("p", "The prediction."),
     Number("y", "The label."),
@@ -61,7 +63,7 @@ P, Y, MASS, VALUE, SLOPE = WAITING.indices("p", "y", "mass", "value", "slope")
 LEDGER = Layout(
     Array("sums", "Sums over the examples that were scored.", (SUMS,)),
     Array("S", "S = Σ g_t x_t.", ("coordinate",), merge="added"),
-    Array("waiting", "The last few rows, which are not in the sums yet.", (WAITING, "row"), saved=False),
+    Array("waiting", "Buffer of rows not yet summed.", (WAITING, "row"), saved=False),
 )
 BATCH = 64
 """How many rows are added to the sums at a time.
@@ -69,7 +71,25 @@ BATCH = 64
 Many rows together take a fraction of the time of each by itself: their losses are computed in vector instructions, and
 the learner's tables stay in the cache while it learns."""
 LARGE = 1e75
-"""Where prediction, label, weight and features are no larger than this, no product of a round overflows."""
+"""Where prediction, label, weight and features are no larger than this, no product of a round overflows.
+
+That holds for losses which grow no faster than a square (`trusted_range`); others are looked at in every round."""
+TAME = 1e50
+"""The largest Lipschitz or smoothness constant for which `LARGE` is still small enough."""
+
+
+def trusted_range(loss: Any) -> float:
+    """How large the numbers of a round may be without its loss and slope being checked for overflow.
+
+    e^p (`Poisson`) or a user's (p − y)⁴ overflows at predictions far below `LARGE`: such a loss is always checked.
+
+    >>> from rue import Logistic, Poisson
+    >>> trusted_range(Logistic()), trusted_range(Poisson())
+    (1e+75, 0.0)
+    """
+    constants = [constant for constant in (loss.lipschitz, loss.smooth) if constant is not None]
+    tame = bool(loss.depends_on) and any(constant <= TAME for constant in constants)
+    return LARGE if tame or loss.quadratic or loss.linear else 0.0
 
 
 @inline
@@ -82,9 +102,10 @@ def overflows(loss: Any, p: Any, y: Any, weight: Any, slope: Any) -> Any:
 
 @values
 class Silent(NamedTuple):
-    """A ledger that adds up nothing, for a pass that wants predictions only. Its methods are those of `Ledger`."""
+    """A ledger that adds up nothing, for a pass that wants predictions only; it has those methods that kernels call."""
 
     nothing: Any
+    """Dummy: Numba needs a field."""
 
     def room(self, size: Any) -> Any:
         return True
@@ -108,18 +129,23 @@ class Ledger(NamedTuple):
     """The number of examples, Σ weight, Σ weight·ℓ, mistakes, and A = Σ g_t p_t with g_t = weight·slope."""
     S: Any
     waiting: Any
-    """Prediction, label, weight, loss and slope of the last few rows, which are not in the sums yet."""
+    """Buffer of rows not yet summed: prediction, label, weight, loss and slope of each."""
     count: Any
     """How many rows are waiting, in an array of one number."""
     adds_gradients: Any
     """False when a helper thread adds up S from the predictions (`add_up`)."""
+    trusted: Any
+    """`keep_accounts` looks for overflow in rounds with a larger number than this (`trusted_range`)."""
 
     def room(self, size: Any) -> Any:
         """Whether rows of `size` coordinates fit."""
         return not self.adds_gradients or size <= self.S.size
 
     def enter(self, loss: Any, row: Any, p: Any, y: Any, weight: Any) -> None:
-        """Enter the prediction and the label of a row that is scored; call `next_row` after it."""
+        """Enter the prediction and the label of a row that is scored; call `next_row` after it.
+
+        `loss` and `row` are not used: rows are summed in `close`. A ledger that adds up row by row would need them.
+        """
         k, waiting = self.count[0], self.waiting
         waiting[P, k], waiting[Y, k], waiting[MASS, k] = p, y, weight
 
@@ -133,9 +159,9 @@ class Ledger(NamedTuple):
 
     @noinline
     def close(self, loss: Any, rows: Any, end: Any) -> None:
-        """Add the waiting rows, the last ones before row `end`, to the sums."""
+        """Flush: add the waiting rows, the last ones before row `end`, to the sums. Called every `BATCH` rows."""
         sums, waiting, many = self.sums, self.waiting, self.count[0]
-        examples, mass, lost, mistakes, along = sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A]
+        examples, mass, lost, mistakes, a = sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A]
         loss.at_once(0, many, waiting[VALUE], waiting[SLOPE], waiting[P], waiting[Y])
         for k in range(many):
             p, weight = waiting[P, k], waiting[MASS, k]
@@ -144,8 +170,8 @@ class Ledger(NamedTuple):
                 mass += weight
                 lost += weight * waiting[VALUE, k]
                 mistakes += 1.0 if waiting[Y, k] * p <= 0.0 else 0.0
-                along += weight * waiting[SLOPE, k] * p
-        sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A] = examples, mass, lost, mistakes, along
+                a += weight * waiting[SLOPE, k] * p
+        sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A] = examples, mass, lost, mistakes, a
         for k in range(many if self.adds_gradients else 0):
             weight, g = waiting[MASS, k], waiting[MASS, k] * waiting[SLOPE, k]
             if weight > 0.0 and g != 0.0:  # what was not scored may have any slope
@@ -169,7 +195,7 @@ class Ledger(NamedTuple):
 def open_ledger(size: int = 0) -> Ledger:
     """Accounts of no examples, with room for rows of `size` coordinates."""
     return Ledger(
-        np.zeros(len(SUMS)), np.zeros(size), np.zeros((len(WAITING), BATCH)), np.zeros(1, dtype=np.int64), True
+        np.zeros(len(SUMS)), np.zeros(size), np.zeros((len(WAITING), BATCH)), np.zeros(1, dtype=np.int64), True, LARGE
     )
 
 
@@ -177,10 +203,10 @@ def open_ledger(size: int = 0) -> Ledger:
 def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any, begin: Any) -> Any:
     """Add up the rows from `begin` on, with the `predictions` of any model.
 
-    Returns the first row that is not valid (no finite features, wrong order, a label that the loss does not accept, an
-    infinite prediction), which ends it, and how many rows were left out. A row is left out if its prediction is NaN,
-    because a learner refused it, or if its loss, or slope times features, is too large to be added up; the prediction
-    of such a row is set to NaN.
+    Returns the first row that is not valid (a non-finite feature, unsorted indices, a label that the loss does not
+    accept, an infinite prediction), which ends it, and how many rows were left out. A row is left out if its
+    prediction is NaN, because a learner refused it, or if its loss, or slope times features, is too large to be added
+    up; the prediction of such a row is set to NaN.
     """
     left_out, i, good = 0, begin, True
     size = rows.coordinates()
@@ -193,7 +219,8 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
             largest = row.largest()
             good = loss.accepts(y[i]) and 0.0 <= weight < math.inf and row.ordered() and row.fits(size)
             good = good and largest < math.inf
-            if good and weight > 0.0 and math.isfinite(p) and not max(abs(p), abs(y[i]), weight, largest) <= LARGE:
+            small = max(abs(p), abs(y[i]), weight, largest) <= ledger.trusted
+            if good and weight > 0.0 and math.isfinite(p) and not small:
                 slope = loss.slope(p, y[i])
                 if overflows(loss, p, y[i], weight, slope) or not abs(weight * slope) * largest <= LARGEST_TERM:
                     p = math.nan
@@ -214,7 +241,7 @@ def keep_accounts(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predi
 
 @kernel
 def add_up(loss: Any, ledger: Any, rows: Any, y: Any, weights: Any, predictions: Any) -> Any:
-    """Add up the rows that have a finite prediction, which a learner has checked; the others may hold anything.
+    """Add up the rows that have a finite prediction, which a learner has checked; rows without one are never read.
 
     Does nothing and returns False if the ledger has no room for the rows, or there are fewer predictions than rows.
     """

@@ -4,7 +4,8 @@ A row knows `dot`, `add` and `square`; an algorithm that works coordinate by coo
 `range(row.lo, row.hi)` and asks for `row.place(k)` and `row.at(k)`. With an intercept, coordinate 0 of every point is
 the intercept's and its feature is 1; the features then start at coordinate 1 (`shift` is 1, otherwise 0).
 
-Sums run in four lanes in a fixed order, so that the bits do not depend on how the stream was cut into blocks.
+Sums run in a fixed order (four lanes in `dot_and_square`, one in `square`), so that the bits do not depend on how the
+stream was cut into blocks.
 
 >>> rows = DenseRows(np.array([3.0, 4.0, 1.0, 0.0]), np.uint64(2), np.uint64(0))
 >>> row = rows.row(0)
@@ -37,7 +38,7 @@ SOON = np.uint64(40)
 _LATER = np.uint64(100)
 """Prefetch distance of coordinates where nothing is done but adding (`add_afar`)."""
 _AHEAD = np.uint64(192)
-"""Prefetch distance of the rows themselves: a few rows of text, more than memory takes to answer."""
+"""Prefetch distance of the rows themselves: a few rows of text, longer than one memory latency."""
 WIDE = 2**16
 """The most weights that fit into the cache (half a megabyte): up to here no coordinate is prefetched."""
 
@@ -113,7 +114,7 @@ class _Row:
         return total
 
     def largest(self: Any) -> Any:
-        """The largest magnitude of the features; NaN if one is."""
+        """The largest magnitude of the features (at least 1 with an intercept); NaN if one is."""
         most = 1.0 if self.shift > _0 else 0.0
         for k in range(self.lo, self.hi):
             size = abs(self.values[k])
@@ -122,7 +123,7 @@ class _Row:
         return most
 
     def at(self: Any, k: Any) -> Any:
-        """The k-th feature, lo ≤ k < hi; its coordinate is `row.place(k)`."""
+        """The feature at index k of the arrays, lo ≤ k < hi; its coordinate is `row.place(k)`. See also `feature`."""
         return self.values[k]
 
     def many(self: Any) -> Any:
@@ -130,7 +131,10 @@ class _Row:
         return self.hi - self.lo + self.shift
 
     def feature(self: Any, k: Any) -> Any:
-        """The coordinate and the value of the k-th of all features, the intercept counted as one."""
+        """Coordinate and value of the k-th of the row's features, 0 ≤ k < `many()`, the intercept, if any, the first.
+
+        Unlike `at` it counts from 0 and includes the intercept.
+        """
         if k < self.shift:
             return _0, 1.0
         i = self.lo + k - self.shift
@@ -175,7 +179,7 @@ class SparseRow(_Row, _SparseFields):
         fetch(self.values, k)
 
     def add_afar(self: Any, scale: Any, w: Any) -> None:
-        """w += scale·x, where w may not fit into the cache."""
+        """`add` with prefetch: w += scale·x, where w may not fit into the cache."""
         x, k = self.values, self.lo
         if w.size <= WIDE or not self.followed(_LATER):
             self.add(scale, w)
@@ -188,11 +192,14 @@ class SparseRow(_Row, _SparseFields):
             k += _1
 
     def followed(self, many: Any) -> Any:
-        """Whether at least `many` features come after the row's, so that their indices may be read."""
+        """Whether rows further on may be prefetched: at least `many` features come after this row's."""
         return self.hi + many <= np.uint64(self.indices.size)
 
     def fits(self, size: Any) -> Any:
-        """Whether every index lies inside a point of `size` coordinates; the given indices must be increasing."""
+        """Whether every index lies inside a point of `size` coordinates.
+
+        Only the last index is tested: rows are checked to be `ordered` first, so it is the largest.
+        """
         return self.shift <= size and (self.hi <= self.lo or self.indices[self.hi - _1] + self.shift < size)
 
     def ordered(self) -> Any:
@@ -253,7 +260,7 @@ class SparseRows(NamedTuple):
         return self.width + self.shift
 
     def sound(self, i: Any) -> Any:
-        """Whether `indptr` puts row i inside the arrays."""
+        """Whether row i is in bounds: `indptr` puts it inside the arrays."""
         return 0 <= self.indptr[i] <= self.indptr[i + 1] <= min(self.indices.size, self.values.size)
 
     def row(self, i: Any) -> SparseRow:

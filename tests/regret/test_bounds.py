@@ -833,3 +833,23 @@ def test_a_violation_is_said():
     assert Bound("B3", "data", 1.0, "R_T ≤ 1").holds is None
     assert Assumption.limit("G", 1.0, 1.0 + 1e-13).met
     assert not Assumption.limit("G", 1.0, 1.0 + 1e-9).met
+
+
+def test_the_words_of_weighted_bounds_are_those_of_their_values():
+    """B7 and B10 with example weights: the statement printed is the weighted one, as its value is."""
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(9, 1)), rng.choice([-1.0, 1.0], 9), rng.uniform(0.5, 2.0, 9)
+    strong = rue.OGD("hinge", rue.Ball(U), "strong:1")
+    b7 = first(bounds(trace(strong.copy(), X, y)), "B7", "worst case")
+    assert "(1 + ln T)" in b7.statement
+    assert "α" not in b7.statement
+    b7 = first(bounds(trace(strong, X, y, weights)), "B7", "worst case")
+    assert b7.statement == "R_T ≤ min((G²/(2σ))·Σ 1/Σ_{i≤t} α_i + (σD²/2)·Σ α_t, DGT)"
+    ones, leader = np.ones((9, 1)), rue.FollowTheLeader("square", rue.Box(-3, 3), intercept=False)
+    plain = bounds(trace(leader.copy(), ones, y))
+    assert [bound.statement for bound in plain] == ["R_T = Σ (y_t − w_t)²/t", "R_T ≤ B²(1 + ln T)"]
+    weighted = bounds(trace(leader, ones, y, weights))
+    shares = "Σ_{i≤t} α_i"
+    assert weighted[0].statement == f"R_T = Σ α_t²(y_t − w_t)²/{shares}"
+    assert weighted[1].statement == f"R_T ≤ B²·Σ α_t²/{shares}"
+    assert weighted[0].value == pytest.approx(weighted[0].observed)

@@ -14,6 +14,7 @@ from scipy import sparse
 
 import rue
 from conftest import many
+from rue.compiled import Kernel
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.regret.certificates.witnesses import NOTES, RATES, best_mixture
 from rue.runs.accounts import BEHIND
@@ -622,3 +623,40 @@ def test_examples_that_do_not_count_leave_no_trace_among_many():
         assert ledger.sums[0] == counted.sum()
         assert ledger.sums[2] == pytest.approx(loss[counted].sum(), rel=1e-12)
         np.testing.assert_allclose(ledger.S, g[counted] @ X[counted], rtol=1e-10, atol=1e-12)
+
+
+@rue.parameter
+class Fourth(rue.Loss):
+    """(p − y)⁴, which overflows at predictions that a square would take."""
+
+    def value(self, p, y):
+        return (p - y) ** 4
+
+    def slope(self, p, y):
+        return 4.0 * (p - y) ** 3
+
+
+@pytest.mark.parametrize(("loss", "far"), [("poisson", 800.0), (Fourth(), 1e74), (Fourth(), -1e74)])
+def test_losses_that_overflow_at_ordinary_predictions_are_left_out(loss, far, monkeypatch):
+    """Decision 0020: what could not be added up is left out and counted; the other rows are certified as without it."""
+    monkeypatch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
+    X, y, p = np.array([[1.0], [2.0], [1.0], [0.5]]), np.array([1.0, 2.0, 1.0, 3.0]), np.array([0.0, far, 0.1, 0.2])
+    kept = np.array([True, False, True, True])
+    shown = rue.certify(X, y, p, loss=loss, radius=1.0, witnesses=1.0)
+    wanted = rue.certify(X[kept], y[kept], p[kept], loss=loss, radius=1.0, witnesses=1.0)
+    assert shown.left_out == 1
+    assert np.isfinite(shown.regret_at_most)
+    assert shown.loss_total == wanted.loss_total
+    assert shown.slope_norm == wanted.slope_norm
+    assert shown.regret_at_most == wanted.regret_at_most
+
+
+@pytest.mark.parametrize(
+    "learner", [None, rue.OGD("poisson", "reals", "fixed:1"), rue.AdaptiveOGD("poisson", "ball:900")]
+)
+def test_a_learner_refuses_rows_whose_loss_overflows(learner, monkeypatch):
+    monkeypatch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
+    X, y = np.array([[1.0], [1.0], [900.0], [1.0]] * 3), np.array([900.0, 700.0, 1.0, 3.0] * 3)
+    run = rue.learn(X, y, learner=learner or rue.Mixture("poisson"))
+    assert np.isfinite(run.evidence.ledger.sums).all()
+    assert np.isfinite(run.evidence.ledger.S).all()

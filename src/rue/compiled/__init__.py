@@ -1,4 +1,4 @@
-"""The compiler room: everything that knows Numba, behind the names below.
+"""The Numba layer: no other package imports Numba.
 
 A *parameter* is a frozen dataclass whose plain methods kernels may call; a *kernel* is a plain function, compiled for
 the types of its arguments when it is first called:
@@ -23,17 +23,19 @@ What each name is for:
 
 - `parameter`, `Vector`: a class of settings, and the annotation of a field with several numbers;
 - `values`: a named tuple of arrays and numbers with methods (a row, a point);
-- `kernel`, `parser`: compile a function; a parser goes through text and is optimised twice. Both make a `Kernel`;
+- `kernel`, `parser`: compile a function; a parser goes through text and gets a second LLVM pass (fast back
+  end only). Both make a `Kernel`;
 - `inline`: a function that kernels may call; `noinline`: a method that kernels call instead of inlining it;
 - `lanes`: a loop over arrays in vector instructions, written as arithmetic on one number;
-- `twin`, `Strided`: for callers of `Kernel.resolve`, which hands out a kernel's machine code;
-- `is_parameter`, `require_parameter`, `foreign`: whether kernels can take an object, and whether a class from outside
-  the package takes part;
+- `twin`: the named-tuple form of a parameter that is passed to Numba; it and `Strided` are for callers of
+  `Kernel.resolve`, which hands out a kernel's machine code;
+- `is_parameter`, `require_parameter`: whether kernels can take an object; `foreign`: whether a user's class takes part;
 - `on_long_compilation`: lets the command line say that a kernel is being compiled.
 
 Two libraries hold the functions that kernels may call: `rue.compiled.arithmetic` (exp, log, choose, …) and
-`rue.compiled.intrinsics` (prefetching, gathering rows, hashing words, …). The other modules are the room's own, and
-nothing outside imports them (an import contract in pyproject.toml).
+`rue.compiled.intrinsics` (prefetching, gathering rows, hashing words, …). The other modules are private to this package
+(an import contract in pyproject.toml); only `rue.cli.prebuild`, which fills the store of compiled kernels, imports
+`rue.compiled.cache`.
 """
 
 from rue.compiled.kernels import Kernel, Strided, inline, kernel, parser

@@ -1,9 +1,9 @@
 """Kernels: plain functions compiled by Numba, and how the methods of their arguments are compiled with them.
 
-A kernel is a plain function that is given parameters, named tuples, arrays and numbers, and calls their methods. One
-generic overload hands Numba the class's own method to compile, so that a user's loss is compiled into the same loop as
-ours (the measurements are in docs/decisions/0002). With `NUMBA_DISABLE_JIT=1` nothing is compiled and the very same
-functions run on the objects themselves.
+A kernel is a plain function that is given parameters, named tuples, arrays and numbers, and calls their methods. For
+these, overloads (one per `_MethodKind`) hand Numba the class's own method to compile, so that a user's loss is compiled
+into the same loop as ours (the measurements are in docs/decisions/0002). With `NUMBA_DISABLE_JIT=1` nothing is
+compiled and the very same functions run on the objects themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _MethodKind(NamedTuple):
-    """What decides how Numba is handed a method; methods alike in all of it share one overload."""
+    """There is one overload per (name, arity, noinline, user-defined), shared by the methods of all classes."""
 
     name: str
     arguments: int
@@ -75,7 +75,7 @@ def _register(kind: _MethodKind, method: FunctionType) -> str:
     scope: dict[str, Any] = {"owners": OWNERS}
     listed = ", ".join(arguments)
     exec(f"def method_of({listed}):\n    return owners[{arguments[0]}.instance_class].{kind.name}", scope)
-    attribute = "rue." + "/".join(map(str, kind))  # with a dot: no other code can ask for such an attribute
+    attribute = "rue." + "/".join(map(str, kind))  # a dot makes the name unreachable by attribute syntax
     options = method_options(kind.noinline, kind.foreign)
     overload_method(numba.types.BaseNamedTuple, attribute, strict=False, jit_options=options)(scope["method_of"])
     return attribute
@@ -84,8 +84,8 @@ def _register(kind: _MethodKind, method: FunctionType) -> str:
 def inline(function: F) -> F:
     """A plain function that kernels may call, and that is inlined where they do."""
     scope: dict[str, Any] = {"function": function}
-    exec(f"def hand_over({', '.join(inspect.signature(function).parameters)}):\n    return function", scope)
-    overload(function, strict=False, jit_options=INLINED)(scope["hand_over"])
+    exec(f"def overload_impl({', '.join(inspect.signature(function).parameters)}):\n    return function", scope)
+    overload(function, strict=False, jit_options=INLINED)(scope["overload_impl"])
     return function
 
 
@@ -171,7 +171,7 @@ class Kernel:
         return len(cached.overloads) + len(uncached.overloads) - loaded
 
     def interpreted(self, *args: Any) -> Any:
-        """The same function, not compiled, on the same twins."""
+        """The pure-Python fallback; takes twins too."""
         with np.errstate(all="ignore"):
             return self.function(*map(from_twin, args))
 
@@ -181,7 +181,7 @@ _ALIKE = frozenset({float, bool, np.float64, np.int64, np.uint64})
 
 
 def _quick_type(arg: Any) -> Any:
-    """What tells an argument from those of other Numba types; ten times as fast as asking Numba."""
+    """A cheap cache key for the Numba type: ten times as fast as asking Numba."""
     if type(arg) is np.ndarray:
         flags = arg.flags
         return arg.dtype, arg.ndim, flags.c_contiguous, flags.f_contiguous, flags.aligned
@@ -198,7 +198,10 @@ class Strided:
 
 
 def _typeof(arg: Any) -> Any:
-    """Numba's type, with read-only arrays taken for ordinary ones: a kernel never writes to what its caller keeps."""
+    """Numba's type, with read-only arrays typed as writable, so that both kinds share one compiled version.
+
+    Nothing checks this afterwards: callers must not pass a read-only array where the kernel writes.
+    """
     if isinstance(arg, tuple) and hasattr(arg, "_fields"):
         return numba.types.NamedTuple([_typeof(field) for field in arg], type(arg))
     if isinstance(arg, Strided):

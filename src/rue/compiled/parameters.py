@@ -40,7 +40,7 @@ Vector = Annotated[Any, "vector"]
 """The annotation of a field that holds several numbers: what is given becomes a read-only float64 array."""
 
 OWNERS: dict[type, type] = {}
-"""For each class of named tuples that kernels take, the class whose methods its tuples have."""
+"""Named-tuple class → class that defines its methods, for all that kernels take."""
 
 C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,13 +84,13 @@ def parameter(cls: type[C]) -> type[C]:
     )
     frozen.__setstate__ = _restore  # type: ignore[attr-defined]
     frozen.__hash__ = lambda self: hash((type(self), _content(self)))  # type: ignore[method-assign]
-    # Numba takes an empty tuple for a missing receiver, so a class without fields gets one.
+    # Numba cannot call methods on an empty tuple, so a dummy field is added.
     fields = [field.name for field in dataclasses.fields(frozen)] or ["nothing"]  # type: ignore[arg-type]
     Twin = collections.namedtuple("Twin", fields)  # type: ignore[misc]
     Twin.__name__, Twin.__qualname__ = frozen.__name__, f"{frozen.__qualname__}.Twin"
     Twin.__module__ = frozen.__module__
     frozen.Twin = Twin  # type: ignore[attr-defined]
-    _adopt(Twin, frozen)
+    _register_methods(Twin, frozen)
     return frozen
 
 
@@ -107,12 +107,12 @@ def values(cls: type[C]) -> type[C]:
     >>> Pair(1.0, 2.0).total()
     3.0
     """
-    _adopt(cls, cls)
+    _register_methods(cls, cls)
     return cls
 
 
 def noinline(method: F) -> F:
-    """Have kernels call this method; without it methods are inlined. What overrides it is called too.
+    """Have kernels call this method; without it methods are inlined. Overrides in subclasses are not inlined either.
 
     A call hands over every array of every argument, some 30 ns, as much as a short row takes: hence inlining. For a
     method that goes over a whole point, or is rarely needed, a call costs nothing, and inlining it would double the
@@ -142,8 +142,8 @@ def require_parameter(obj: Any) -> None:
 def twin(obj: Any) -> Any:
     """What crosses into a compiled kernel: parameters as named tuples of their fields, everything else as it is.
 
-    Twins stay inside the package: named tuples of different classes with equal fields compare equal, so that a user
-    who held one could take `Square()` for `Absolute()`.
+    Never expose twins: named tuples of different classes with equal fields compare equal, as those of `Square()` and
+    `Absolute()` do.
     """
     if is_parameter(obj):
         fields = (getattr(obj, name, 0) for name in type(obj).Twin._fields)
@@ -233,8 +233,8 @@ def _restore(self: Any, state: dict[str, Any]) -> None:
 # Methods.
 
 
-def _adopt(tuple_class: type, owner: type) -> None:
-    """Let tuples of a class have the methods of another one, or of their own."""
+def _register_methods(tuple_class: type, owner: type) -> None:
+    """Let kernels call the methods of `owner` on tuples of a class, which may be `owner` itself."""
     OWNERS[tuple_class] = owner
     members = {name: member for base in reversed(owner.__mro__) for name, member in vars(base).items()}
     for name, method in members.items():
@@ -243,7 +243,7 @@ def _adopt(tuple_class: type, owner: type) -> None:
 
 
 def _require_arguments(owner: type, name: str, method: FunctionType) -> None:
-    """Refuse a method that takes other arguments than the one it replaces."""
+    """Refuse a method that takes another number of arguments than the one it replaces."""
     for base in owner.__mro__[1:]:
         replaced = base.__dict__.get(name)
         taken, wanted = (getattr(getattr(f, "__code__", None), "co_argcount", 0) for f in (method, replaced))

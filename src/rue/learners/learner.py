@@ -56,11 +56,11 @@ class Learner:
         self.d, self.names = 0, Names()
         """The number of features, and the names of those that came in dicts."""
         self.numbering: Numbering | None = None
-        """Where in the point's arrays features are, once there are so many that only those that occur have a place."""
+        """Which row of the point's arrays a feature has (sparse, wide data); None while every feature has its own."""
         self._rule: Any = None
         self._point: Any = None
         self._busy = False
-        self._ready()
+        self._reset_entry_points()
         fixed = algorithm.domain.dimension
         if d is None and fixed is not None:
             d = fixed - int(self.intercept)
@@ -71,7 +71,7 @@ class Learner:
         if d is not None:
             self._begin(int(d), sparse=True)
 
-    def _ready(self) -> None:
+    def _reset_entry_points(self) -> None:
         """What is derived from the state and never stored: compiled entry points and the kernels' view of the rule."""
         self._rule_twin = twin(self._rule)
         self._learn_dense: Any = None
@@ -105,15 +105,15 @@ class Learner:
 
     @property
     def places(self) -> int:
-        """How many coordinates have a place in its arrays: all, or of wide data those that have occurred."""
+        """How many coordinates have a row in the arrays: all, or of sparse, wide data those that have occurred."""
         return self.coordinates if self.numbering is None else self.numbering.size + int(self.intercept)
 
     def coordinates_of_places(self) -> Any:
-        """The coordinate at each place, −1 at one that is never used; None where places are coordinates."""
+        """The coordinate of each row of the arrays, −1 for one that is never used; None where row j is coordinate j."""
         return None if self.numbering is None else self.numbering.coordinates(self.intercept)
 
     def point_in_places(self, average: bool = False) -> Any:
-        """`point`, or with `average` the `average`, of the coordinates that have a place."""
+        """`point`, or with `average` the `average`, of the coordinates that have a row in the arrays."""
         if self._point is None:
             return self.domain.start(self.coordinates)
         if average and self._point.memory[TOTAL] > 0.0:
@@ -121,11 +121,11 @@ class Learner:
         return self._point.current(self.domain)[: self.places]
 
     def scales_in_places(self) -> Any:
-        """`scales` of the coordinates that have a place; None for a learner that has none."""
+        """`scales` of the coordinates that have a row in the arrays; None for a learner that has none."""
         return None if self._point is None else getattr(self._point, "scales", lambda: None)()
 
     def _in_full(self, array: Any) -> Any:
-        """Numbers for the coordinates that have a place as numbers for all; NoRoom if they are too many."""
+        """Numbers for the coordinates that have a row in the arrays as numbers for all; NoRoom if they are too many."""
         if self.numbering is None or array is None:
             return array
         each = 8 * max(1, math.prod(array.shape[1:]))
@@ -169,12 +169,12 @@ class Learner:
 
     @property
     def residual(self) -> float:
-        """The worst distance to the domain that a projection by Dykstra's algorithm has left."""
+        """The worst distance to the domain that an inexact projection (a domain's `onto`) has left; 0 if exact."""
         return 0.0 if self._point is None else float(self._point.memory[RESIDUAL])
 
     def explain(self) -> str:
         """The step it takes and why, in words."""
-        if self._point is None and self.domain.diameter(1) != self.domain.diameter(4):
+        if self._point is None and self.domain.diameter(1) != self.domain.diameter(4):  # the diameter depends on d
             return "the step depends on the number of features, which the first example or d= will tell"
         return self.algorithm.explain(self.coordinates)
 
@@ -247,7 +247,7 @@ class Learner:
                 self._set_width(d)
                 if not begun:
                     self._rule = self._point = None
-                    self._ready()
+                    self._reset_entry_points()
         return status
 
     def _learn_any(self, x: Any, y: float, weight: float) -> int:
@@ -276,7 +276,7 @@ class Learner:
         return int(self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, y, weight))
 
     def _learn_numbered(self, pair: Any, y: float, weight: float) -> int:
-        """One example whose features have places of their own: a block of one row."""
+        """One example whose features are renumbered: a block of one row."""
         block = self._make_room(one_row(pair, self.d, y, weight))
         out = np.empty(1)
         status = self._run(block.rows(self.intercept), block, Silent(0), out, 0)[1]
@@ -300,7 +300,7 @@ class Learner:
         average = average and self._point.memory[TOTAL] > 0.0
         if self.numbering is not None:
             numbered = (np.arange(self.d, dtype=np.uint32), row) if pair is None else pair
-            learner, block = self._reading(one_row(numbered, 2**32))
+            learner, block = self._for_prediction(one_row(numbered, 2**32))
             return float(learner._predict_block(block, average)[0][0])
         if row is not None:
             self._resolve_dense(row)
@@ -324,7 +324,7 @@ class Learner:
         self.d = d
         self._shape = None if self._learn_dense is None or self.numbering is not None else (d,)
         if self.numbering is not None:
-            self._learn_sparse = self._predict_sparse = None  # for features in places of their own
+            self._learn_sparse = self._predict_sparse = None  # the fast path does not handle renumbered features
 
     def _resolve_sparse(self, indices: Any, values: Any) -> None:
         if self._learn_sparse is None:
@@ -368,7 +368,7 @@ class Learner:
     def _run_block(self, block: Block, ledger: Ledger | Silent, out: Any, begin: int) -> tuple[int, str]:
         block = self._make_room(block)
         y, weights = block.labels(), block.column_of_weights()
-        for attempt in (block, None):
+        for attempt in (block, None):  # retry once with sorted indices
             attempt = attempt or block.in_order()
             rows = attempt.rows(self.intercept)
             end, status = self._run(rows, block, ledger, out, begin)
@@ -397,7 +397,7 @@ class Learner:
         parts, before, learner = [], 0, self
         for block in blocks(X):
             with Turn(self, wait=True):
-                learner, block = (self if self._point is None else learner)._reading(block)
+                learner, block = (self if self._point is None else learner)._for_prediction(block)
                 out, end, status = learner._predict_block(block, average)
             if status != loop.OK:
                 raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))
@@ -406,7 +406,7 @@ class Learner:
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _predict_block(self, block: Block, average: bool) -> tuple[Any, int, int]:
-        """The predictions for a block that `_reading` has prepared, the row reached, and what became of that row."""
+        """The predictions for a block prepared by `_for_prediction`, the row reached, and what became of that row."""
         out = np.empty(len(block))
         use = average and self._point.memory[TOTAL] > 0.0
         end, status = loop.predict_rows(self._point, block.rows(self.intercept), use, out, 0)
@@ -426,7 +426,7 @@ class Learner:
 
     def _make_room(self, block: Block) -> Block:
         if block.numbering is not None and block.numbering is self.numbering:
-            return block  # it has been here before
+            return block  # already renumbered by us
         self._require_positions(block)
         self._widen(block.width, exact=not block.sparse)
         if self.numbering is None:
@@ -454,10 +454,10 @@ class Learner:
         if self.names.places and block.width > self.names.limit:
             raise DataError("this learner has learnt features by name: it cannot take more columns by position.")
 
-    def _reading(self, block: Block) -> tuple[Any, Block]:
+    def _for_prediction(self, block: Block) -> tuple[Any, Block]:
         """A learner with room to predict a block, this one or a copy, and the block as it reads it.
 
-        Features that it does not know share a place, whose weight is 0.
+        Features that it does not know share a row of the arrays, whose weight is 0.
         """
         self._require_positions(block)
         if self._point is not None and not block.sparse:
@@ -493,12 +493,15 @@ class Learner:
             self._set_width(width)
 
     def _is_wide(self, d: int) -> bool:
-        """Whether of so many features only those that occur are to have a place."""
+        """Whether of so many features only those that occur are to have a row in the arrays."""
         wide = self.algorithm.wide
         return wide is not None and d > wide and not self.names.places
 
     def _grow(self, needed: int) -> None:
-        """Places for so many coordinates, and for as many again if there is memory."""
+        """Room for `needed` coordinates; once it has learnt, for twice as many as before.
+
+        Where that would take more than half of the memory, for no more than are needed.
+        """
         if needed <= self._point.size():
             return
         each = self._bytes_per_coordinate()
@@ -523,7 +526,7 @@ class Learner:
             )
 
     def _begin(self, d: int, sparse: bool = False) -> None:
-        """Start with so many features; of wide sparse data only those that occur will have a place."""
+        """Start with so many features; of wide sparse data only those that occur get a row in the arrays."""
         wide = sparse and self._is_wide(d)
         if not wide:
             coordinates = d + int(self.intercept)
@@ -533,7 +536,7 @@ class Learner:
             self.numbering = Numbering()
             self._rule, self._point = self.algorithm.start(d + int(self.intercept), room=1 + int(self.intercept))
         self.d = d
-        self._ready()
+        self._reset_entry_points()
 
     # State as a value.
 
@@ -553,17 +556,17 @@ class Learner:
         self.numbering = None  # which learners pickled by older versions do not have
         self.__dict__.update((key, owned(value)) for key, value in state.items())
         self._busy = False
-        self._ready()
+        self._reset_entry_points()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Learner):
             return NotImplemented
-        mine, theirs = ((a.algorithm, a.intercept, a.d, a.names.places, a.t, *a._parts()) for a in (self, other))
+        mine, theirs = ((a.algorithm, a.intercept, a.d, a.names.places, a.t, *a._comparable()) for a in (self, other))
         return mine == theirs
 
     __hash__ = None  # type: ignore[assignment]  # its state changes
 
-    def _parts(self) -> list[Any]:
+    def _comparable(self) -> list[Any]:
         """The arrays of the point: the rows that are not all 0, and which coordinates they belong to."""
         if self._point is None:
             return []

@@ -2,10 +2,12 @@
 
 `Scaled` stores w = c + s·v, so shrinking and the projection onto a ball are a change of s: O(nnz). `Coordinate` clips
 the coordinates a step touches: O(nnz). `Dense` hands the whole point to the domain's projection: O(d). Each also has
-the average of the points played, lazily where the step is. `memory` holds the numbers that change with every round.
+the average of the points played, updated lazily whenever the step is O(nnz). `memory` holds the numbers that change
+with every round.
 
-Every class of points has a `layout` (see `rue.layout`), which says what its arrays are, and `merged(algorithm, parts)`:
-the point for several parts of a stream together, where the point itself is the one that all parts went on from.
+Every class of points here has a `layout` (see `rue.layout`), which says what its arrays are, and
+`merged(algorithm, parts)`: the point for several parts of a stream together, where the point itself is the one that all
+parts went on from. A class without a layout is saved by a default one (`declarations_of`).
 """
 
 from __future__ import annotations
@@ -127,7 +129,7 @@ def _require_steps(m: Any, algorithm: Any) -> None:
 
 
 def owned(value: Any) -> Any:
-    """A tuple of arrays, however deep, that kernels may write to: what a file lends, mapped into memory, is copied."""
+    """A tuple of arrays, however deep, that kernels may write to: read-only or memory-mapped arrays are copied."""
     if isinstance(value, np.ndarray):
         if type(value) is np.ndarray and value.flags.writeable and aligned(value):
             return value
@@ -142,7 +144,7 @@ def owned(value: Any) -> Any:
 
 SCALED = Layout(
     Array("v", "The direction of w − c, of length ‖w − c‖/s.", ("coordinate",), merge="averaged"),
-    Array("r", "What q·v lacks of the average's Σα(w_t − c).", ("coordinate",), merge="added", optional=True),
+    Array("r", "r = Σα(w_t − c) − q·v, for the average.", ("coordinate",), merge="added", optional=True),
     Array("c", "The centre of the ball; empty where it is 0.", ("coordinate",), saved=False, optional=True),
     Array("memory", "The numbers.", (MEMORY,)),
 )
@@ -231,7 +233,7 @@ class Scaled(NamedTuple):
 
     @noinline
     def forget(self) -> None:
-        """w ← 0, with the average unchanged."""
+        """w ← c (c = 0 here), with the average unchanged."""
         self.settle()
         for j in range(self.v.size):
             self.v[j] = 0.0
@@ -308,6 +310,7 @@ class Coordinate(NamedTuple):
         return row.dot(self.w) + row.dot(self.r) / self.memory[TOTAL]
 
     def norm_square(self) -> Any:
+        """A dummy: this class is never used with a regulariser."""
         return 0.0
 
     def play(self, alpha: Any) -> None:

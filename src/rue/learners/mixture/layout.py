@@ -1,4 +1,7 @@
-"""The state of the mixtures, declared: every number and array of `Mixture()` and `Mixture(members=…)`, by name.
+"""The state of the mixtures, declared: the numbers and arrays of `Mixture()` and `Mixture(members=…)`, by name.
+
+Not declared, because a file does not have them, are `PoolPoint.lines`, `spots` and `given`: which table row a feature
+has is settled anew when a file is read (`PoolPoint.gathered`).
 
 What `SoftmaxMixture` has in addition to what all mixtures share is in `rue.learners.softmax.layout`.
 """
@@ -99,7 +102,7 @@ SCRATCH = Numbers(
 PREDICTION, YES, NO, STEP = SCRATCH.indices("prediction", "yes", "no", "step")
 
 MIXING = Numbers(
-    Number("mixed_yes", "The probability of yes, or the mean, of the mixture of a kind's members."),
+    Number("mixed_yes", "Of the mixture of a kind's members: the probability of yes; for `ByMean` the mean."),
     Number("mixed_no", "The probability of no."),
     Number("lowest", "What the best member of the kind has lost."),
 )
@@ -127,7 +130,7 @@ POOL_MEMORY = MIXING_MEMORY.followed_by(
     Number("mean", "The mean of the labels, from the centre, in units.", merge="derived"),
     Number("spread_of_labels", "Σ weight·(y − mean)², in units².", merge="derived", least=0.0),
     Number("slopes", "Σ weight·slope² at the mean of the labels as a prediction.", least=0.0),
-    Number("used", "How many lines of the matrices are in use; −1 when their kinds have retired.", merge="derived"),
+    Number("used", "How many matrix rows are in use; −1 when their kinds have retired.", merge="derived"),
 )
 CENTRE, UNIT, LOW, HIGH = POOL_MEMORY.indices("centre", "unit", "low", "high")
 HELD, MEAN, SPREAD_OF_LABELS = POOL_MEMORY.indices("held", "mean", "spread_of_labels")
@@ -162,7 +165,7 @@ VALUE, SCALED = NOTED.indices("value", "scaled_0")
 DIRECTION, KNOWN = NOTED.indices("direction_0", "known_largest")
 
 ROOM = Numbers(
-    Number("row", "The present row in the lines of the matrices."),
+    Number("row", "The present example, a number for each matrix row."),
     *(Number(f"product_{which}", f"Its product with the inverse of kind {DIAGONAL + which}.") for which in (0, 1)),
 )
 ROW, PRODUCT = ROOM.indices("row", "product_0")
@@ -170,15 +173,15 @@ ROW, PRODUCT = ROOM.indices("row", "product_0")
 POOL = Layout(
     Array("weights", "Weights of kinds 0 to 3, of scaled features, in units of the labels.", ("coordinate", "member")),
     Array("stats", "Statistics of the feature, and sums of kinds 0 to 3.", ("coordinate", STATS)),
-    Array("slots", "Line of the feature in the matrices plus 1, or 0.", ("coordinate",), least=0.0, dtype="int64"),
+    Array("slots", "Matrix row of the feature plus 1, or 0.", ("coordinate",), least=0.0, dtype="int64"),
     Array("matrices", "Of kinds 4 and 5: members' weights, then the inverse.", ("kind", "line", "column")),
     Array("members", "The members' losses, shares and rates.", (RATED_MEMBERS, "member")),
     Array("kinds", "The weight of each kind that runs; −1 for one that has retired.", ("kind",)),
-    Array("seats", "Place of each kind in `kinds` and `members`; −1 − place if retired.", ("kind",), dtype="int64"),
+    Array("seats", "Index of each kind among those that run; −1 − index if retired.", ("kind",), dtype="int64"),
     Array("memory", "The numbers.", (POOL_MEMORY,)),
     Array("scratch", "The members' predictions and steps in the present round.", (SCRATCH, "member"), saved=False),
     Array("work", "What the present round needs of each kind.", (WORK, "kind"), saved=False),
-    Array("room", "The present row in the lines of the matrices.", (ROOM, "line"), saved=False),
+    Array("room", "The present example by matrix rows, and its products.", (ROOM, "line"), saved=False),
     Array("notes", "What one pass over the row leaves for the next.", (NOTED, "feature"), saved=False),
 )
 """As a file has it, with a row for each coordinate: `PoolPoint.laid_out`."""

@@ -81,7 +81,7 @@ class Matrices(NamedTuple):
                 self.place(j, self.scaled(j, self.notes[VALUE, k], self.notes[SCALED, k]))
 
     def place(self, j: Any, v: Any) -> None:
-        """Write feature j into its line of `room`; a new one takes the next line, and if there is none they retire."""
+        """Write feature j into its place in `room`; a new one takes the next matrix row, or all retire."""
         used = int(self.memory[USED])
         if self.slots[j] == 0:
             if used == NARROW:
@@ -118,7 +118,7 @@ class Matrices(NamedTuple):
 
     @noinline
     def turn(self, which: Any) -> None:
-        """The members step along inverse · row, and the inverse takes the row in."""
+        """Updates the inverse with this row (Sherman and Morrison), and moves the members along inverse · row."""
         used, f, r = int(self.memory[USED]), self.room[PRODUCT + which], len(self.rates)
         left, seat = BY_ROUND[which], self.seats[DIAGONAL + which]
         h = self.work[CURVATURE, seat]
@@ -131,7 +131,7 @@ class Matrices(NamedTuple):
             for k in range(r):
                 line[k] -= step[k] * f[i] * grow
             largest = max(largest, inverse[i])
-        if largest > 10.0:  # forgetting makes it grow where nothing comes in
+        if largest > 10.0:  # the largest diagonal entry: forgetting makes it grow where nothing comes in
             for i in range(used):
                 for k in range(used):
                     self.matrices[which, i, r + k] *= 10.0 / largest

@@ -3,11 +3,11 @@
 A member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`ByChance`), at rate η = 1, or 1/(largest
 example weight so far) where that weight is more than 1, and the mixture loses at most ln K/η more than any member while
 η stays. For every other loss predictions are averaged (`ByMean`), and η is AdaHedge's, ln K / Σ gaps, where a round's
-gap is by how much the mixture's own loss exceeds the mix loss −(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald,
-Koolen 2014, with the loss of the prediction made in place of the mean loss): it loses at most 2 Σ gaps more than any
-member. Where the loss is curved the gaps stop growing, and the price is a constant. Logistic loss has gaps too, where
-an example weighs more than 1 and than all before it: its prediction was made at too high a rate, and the price is ln
-K/η + Σ gaps.
+mixability gap (*gap* below) is by how much the mixture's own loss exceeds the mix loss −(1/η) ln Σ v e^{−η·loss} (de
+Rooij, van Erven, Grünwald, Koolen 2014, with the loss of the prediction made in place of the mean loss): it loses at
+most 2 Σ gaps more than any member. Where the loss is curved the gaps stop growing, and the price is a constant.
+Logistic loss has gaps too, where an example weighs more than 1 and than all before it: its prediction was made at too
+high a rate, and the price is ln K/η + Σ gaps.
 
 Both rest on one inequality, which holds after every round and which `Experts.resettle` restores after a merge:
 Σ loss of the mixture ≤ Φ + Σ gaps, with the potential Φ = −(1/η) ln Σ e^{−η·loss}/K.
@@ -47,7 +47,7 @@ from rue.streams import numbering
 
 __all__ = ["ByChance", "ByMean", "Experts", "Pooling", "open_memory", "rates_within"]
 
-LEAST = -300.0
+LOG_LEAST_SHARE = -300.0
 """The logarithm of the least share: with less, products are numbers too small to be fast (subnormal)."""
 
 
@@ -86,11 +86,11 @@ class Pooling(Algorithm):
 
     @property
     def wide(self) -> int | None:
-        """From how many features on only those that occur get a place."""
+        """From how many features on only those that occur get a row in the arrays."""
         return numbering.WIDE
 
     def require_rates(self) -> None:
-        """Refuse a number of rates that does not fill the lanes."""
+        """Refuse a number of rates unless it is a multiple of the SIMD width."""
         if not LANES <= self.rates <= 64 or self.rates % LANES:
             raise SettingsError(f"{self.name}: each kind has {LANES}, {2 * LANES}, … 64 rates, not {self.rates}.")
 
@@ -137,8 +137,8 @@ def plus(x: Any, y: Any) -> Any:
 
 
 @lanes()
-def ahead_of(loss: Any, best: Any, cost: Any) -> Any:
-    """How far the best loss so far is ahead after the round."""
+def excess_after(loss: Any, best: Any, cost: Any) -> Any:
+    """How much more a member has lost after the round than the best had lost before it."""
     return loss - best + cost
 
 
@@ -198,7 +198,7 @@ class Experts(NamedTuple):
 
     @noinline
     def retire(self, kind: Any) -> Any:
-        """Retire a kind: it changes places with the last that runs, whose place is returned, and has no weight."""
+        """Retire a kind: swapped with the last active kind; its weight becomes −1; returns its new index."""
         members, kinds, last, each = self.members, self.kinds, self.running() // self.begin(1) - 1, self.begin(1)
         for row in range(members.shape[0]):
             for i in range(each):
@@ -224,14 +224,16 @@ class Experts(NamedTuple):
             lowest[kind], best = least, min(best, least)
             minus(first, each, shares, losses, least)
         if eta < math.inf:
-            weight_of(0, running * each, shares, shares, eta, LEAST)
+            weight_of(0, running * each, shares, shares, eta, LOG_LEAST_SHARE)
         else:
             for i in range(running * each):  # no gap has occurred yet: follow the best
                 shares[i] = 1.0 if shares[i] == 0.0 else 0.0
         for kind in range(running):
             first, away = kind * each, lowest[kind] - best
             part = total_of(first, each, shares)
-            kinds[kind] = part * (1.0 if away == 0.0 else exp(max(LEAST, -eta * away)) if eta < math.inf else 0.0)
+            kinds[kind] = part * (
+                1.0 if away == 0.0 else exp(max(LOG_LEAST_SHARE, -eta * away)) if eta < math.inf else 0.0
+            )
             total += kinds[kind]
             times(first, each, shares, shares, 1.0 / part)
         for kind in range(running):
@@ -241,12 +243,13 @@ class Experts(NamedTuple):
     def mix_loss(self, scratch: Any) -> Any:
         """−(1/η) ln Σ v e^{−η·cost}, by how much −(1/η) ln Σ e^{−η·loss} grows; the least loss, if η is infinite.
 
-        From the losses and not from the shares, which know nothing of those far behind who take the lead in this round.
+        From the losses and not from the shares: these are floored at e^−300, so they are wrong for a member that
+        overtakes from far behind.
         """
         losses, shares, costs, eta = self.members[LOSSES], self.members[SHARES], self.members[COST], self.memory[ETA]
         many, leading, room = self.running(), 0.0, scratch[STEP]
         best = least_of(0, many, losses)
-        ahead_of(0, many, room, losses, best, costs)
+        excess_after(0, many, room, losses, best, costs)
         lowest = least_of(0, many, room)
         if not eta < math.inf:
             return lowest
@@ -290,6 +293,7 @@ class ByChance(NamedTuple):
     """Probabilities are mixed. A class without content, so that only its type tells and the other is not compiled."""
 
     nothing: Any
+    """Dummy: Numba needs a field."""
 
     def mixed(self, experts: Any, scratch: Any, work: Any) -> Any:
         """The log-odds of the mixture of the predictions in `scratch`; each kind's probabilities into `work`."""
@@ -304,7 +308,7 @@ class ByChance(NamedTuple):
         return log(ayes / noes)
 
     def charge(self, experts: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
-        """The rate after a round, and its gap."""
+        """The rate after a round, and its mixability gap."""
         m = experts.memory
         if weight > m[HEAVIEST]:  # the prediction was made at too high a rate
             m[HEAVIEST], m[ETA] = weight, 1.0 / weight
@@ -326,9 +330,10 @@ class ByMean(NamedTuple):
     """Predictions are averaged."""
 
     nothing: Any
+    """Dummy: Numba needs a field."""
 
     def mixed(self, experts: Any, scratch: Any, work: Any) -> Any:
-        """The mean of the predictions in `scratch`; each kind's into `work`."""
+        """The mean of the predictions in `scratch`; each kind's mean into `work[MIXED_YES]`."""
         p, shares, mean, each = scratch[PREDICTION], experts.members[SHARES], 0.0, experts.begin(1)
         for kind in range(experts.running() // each):
             own = inner(kind * each, each, shares, p)

@@ -1,17 +1,19 @@
-"""Many learners side by side: the table behind `Mixture()`, in which one memory access serves every member.
+"""Many learners side by side: the tables behind `Mixture()`, in which the numbers of a feature lie together.
+
+With 8 rates a feature takes two cache lines of float32 weights and one of statistics, for all members of kinds 0 to 3.
 
 A *kind* is a way to turn a row x into a direction f, and its members differ by their rate r alone. Features are divided
-by a scale of their own, so that units do not matter. Scales and sums belong to the kind, are fed by the slope g and the
-curvature h at the kind's own mixed prediction, and serve all its members:
+by a scale of their own, so that units do not matter; in the table v is the scaled feature. Scales and sums belong
+to the kind, are fed by the slope g and the curvature h at the kind's own mixed prediction, and serve all its members:
 
 | kind | divides a feature by | direction f_j | forgets |
 |---|---|---|---|
-| 0 | its root mean square | x_j/(1 + √Σg²x²) | never |
-| 1 | its first value | x_j/(1 + √Σg²x²) | never |
-| 2 | its largest magnitude | x_j/(1 + √Σg²x²) | 1 % at each visit |
-| 3 | its root mean square | x_j/(1 + Σhx²) | never |
-| 4 | its root mean square | of (1 + Σhxxᵀ)⁻¹ x | never |
-| 5 | its root mean square | of (1 + Σhxxᵀ)⁻¹ x | 0.1 % at each round |
+| 0 | its root mean square | v_j/(1 + √Σg²v²) | never |
+| 1 | its first value | v_j/(1 + √Σg²v²) | never |
+| 2 | its largest magnitude | v_j/(1 + √Σg²v²) | 1 % at each visit |
+| 3 | its root mean square | v_j/(1 + Σhv²) | never |
+| 4 | its root mean square | of (1 + Σhvvᵀ)⁻¹ v | never |
+| 5 | its root mean square | of (1 + Σhvvᵀ)⁻¹ v | 0.1 % at each round |
 
 Kinds 4 and 5 run while no more than `NARROW` features have occurred; for square loss they divide by the first value,
 whatever follows, which makes them ridge regressions. A kind retires when it is hopelessly behind the best
@@ -91,19 +93,19 @@ __all__ = ["COLUMNS", "NOTES", "PoolPoint"]
 BY_VISIT = 0.99
 """What is left of the sums of kind 2 after a visit."""
 HOPELESS, FAR = 0.1, 500.0
-"""How far behind a kind must be to be hopeless: so much more than the best loss, and the logarithm of its weight."""
+"""Relative excess loss, and −log weight, beyond which a kind is dropped; both must be exceeded."""
 PATIENCE, LOOK = 2**14, 2**10
 """After how many rounds it is first seen who is hopeless, and after how many more again."""
 NOTES = 512
 """How many features of a row are worked on at once."""
 COLUMNS = (0, 2, 3, 1)
-"""Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a line of the cache."""
+"""Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a cache line."""
 
 _1 = np.uint64(1)
 _LINE = np.uint64(16)
-"""How many float32 a line of the cache holds."""
+"""How many float32 a cache line holds."""
 _FAR = np.uint64(80)
-"""Prefetch distance of the table of lines, in features; what is in the line itself follows later."""
+"""Prefetch distance of `lines`, in features; the table row that it names is prefetched later (`SOON`)."""
 _STATS = np.uint64(len(STATS))
 
 
@@ -112,34 +114,36 @@ class PoolPoint(NamedTuple):
     """The state of a mixture."""
 
     lines: Any
-    """For each coordinate its line in the three tables that follow; 0, which stays empty, until the feature occurs."""
+    """For each coordinate its row in `weights`, `stats` and `slots`; 0, which stays empty, until the feature occurs."""
     weights: Any
-    """For each line those of all members of kinds 0 to 3, in units of the labels and of the scaled features."""
+    """For each row those of all members of kinds 0 to 3, in units of the labels and of the scaled features."""
     stats: Any
     slots: Any
-    """For each line its line in the matrices plus 1, or 0."""
+    """For each row its matrix row plus 1, or 0."""
     matrices: Any
-    """For kinds 4 and 5 and each line: the weights of the members, then the line of the inverse."""
+    """For kinds 4 and 5 and each matrix row: the weights of the members, then the row of the inverse."""
     members: Any
     kinds: Any
     seats: Any
-    """For each kind its place in `kinds` and `members`, where those that run come first; −1 − place if it retired."""
+    """Index of each kind among those that run, in `kinds` and `members`; −1 − index if retired."""
     memory: Any
     scratch: Any
     """The members' predictions, then the steps they take along f."""
     work: Any
     room: Any
-    """The row in lines of the matrices, and its product with each."""
+    """The example, a number for each matrix row, and its product with the inverse of kinds 4 and 5."""
     notes: Any
-    """What one pass over a row leaves for the next, a column a feature; for rows of no more features than columns."""
+    """What one pass over an example leaves for the next, a column for each feature (`layout.NOTED`).
+
+    An example with more features than columns is worked on in pieces."""
     spots: Any
-    """The lines of these features, how many they are, and whether one of them has none yet."""
+    """The table rows of the features in `notes`; in the last two places their number, and whether one has none yet."""
     given: Any
-    """How many lines have been given out."""
+    """How many table rows have been given out."""
     rates: Any
     """The number of rates as a tuple of that length, so that compiled loops know it."""
     way: Any
-    """How predictions are mixed: `ByChance` or `ByMean`."""
+    """How predictions are mixed: an object without content of class `ByChance` or `ByMean`."""
     exact: Any
     """Whether kinds 4 and 5 divide by the first value."""
 
@@ -220,7 +224,7 @@ class PoolPoint(NamedTuple):
         return np.int64(k)
 
     def prefetch(self, row: Any, k: Any, both: Any) -> None:
-        """Prefetch what belongs to features that come soon; the second line of weights for kinds 1 and 2."""
+        """Prefetch what belongs to features that come soon; with `both`, the second cache line of weights too."""
         fetch(self.lines, row.place(k + _FAR - _1))
         soon, wide = np.uint64(row.place(k + SOON)), np.uint64(self.weights.shape[1])
         if soon < np.uint64(self.lines.size):
@@ -235,7 +239,7 @@ class PoolPoint(NamedTuple):
 
     @noinline
     def claim(self, row: Any, begin: Any, end: Any) -> None:
-        """Give lines to those of a row's features that are noted and have none."""
+        """Give table rows to those features of an example that are noted and have none."""
         lines, spots, many = self.lines, self.spots, 0
         for k in range(begin, end):
             j, x = row.feature(np.uint64(k))
@@ -276,7 +280,10 @@ class PoolPoint(NamedTuple):
                 self.second_order().multiply(which)
 
     def adapt(self, kind: Any, many: Any, left: Any) -> None:
-        """The directions of kind 0, 1 or 2, whose sums are multiplied by `left` before g²v² is added; their ⟨f, x⟩."""
+        """Adds squared gradients: the sums of kind 0, 1 or 2 are multiplied by `left`, then g²v² is added.
+
+        With them it finds the direction f and ⟨f, v⟩.
+        """
         seat, v, f, total = (
             self.seats[kind],
             self.notes[SCALED + kind],
@@ -288,7 +295,7 @@ class PoolPoint(NamedTuple):
             self.work[ALONG, seat] += inner(0, many, f, v)
 
     def bend(self, many: Any) -> None:
-        """The same for kind 3, whose sums grow by hv²."""
+        """Adds curvature: hv² to the sums of kind 3; the direction and ⟨f, v⟩ as in `adapt`."""
         seat, v, f, total = self.seats[3], self.notes[SCALED], self.notes[DIRECTION + 3], self.notes[KNOWN + SUMS + 3]
         if seat >= 0:
             less_curved(0, many, total, f, v, total, self.work[CURVATURE, seat])
@@ -365,7 +372,7 @@ class PoolPoint(NamedTuple):
                 seats[kind] = -1 - last
 
     def leader(self) -> Any:
-        """The best of kinds 0 to 3, which stays: the others retire when there are too many features."""
+        """The best of kinds 0 to 3: kept, because kinds 4 and 5 retire past 64 features."""
         best, least = -1, math.inf
         for kind in range(DIAGONAL):
             lost = self.work[LOWEST, self.seats[kind]] if self.seats[kind] >= 0 else math.inf
@@ -419,7 +426,7 @@ class PoolPoint(NamedTuple):
         return self._replace(lines=lines, **tables)
 
     def _empty(self, rows: int, slots: Any = np.int32) -> dict[str, Any]:
-        """Tables like its own, of so many lines, all zeros; with this type of slots."""
+        """Tables like its own, of so many rows, all zeros; with this type of slots."""
         wide = [getattr(self, name) for name in ("weights", "stats")]
         weights, stats = (aligned_zeros((rows, table.shape[1]), table.dtype) for table in wide)
         return {"weights": weights, "stats": stats, "slots": np.zeros(rows, dtype=slots)}
@@ -512,7 +519,8 @@ class PoolPoint(NamedTuple):
                 matrices = [np.eye(n) + (A - np.eye(n)) * u * u[:, None] for A, u in zip(matrices, units, strict=True)]
             forgets = BY_ROUND[which] < 1.0
             sums = MERGES["averaged" if forgets else "added"](matrices[0], matrices[1:])
-        # Without forgetting no eigenvalue falls below the 1 it began with; with it, `turn` lets none fall below 0.1.
+        # Without forgetting no eigenvalue falls below the 1 it began with; with it, `turn` keeps
+        # the largest diagonal entry of the inverse at 10 or less; 0.1 is the limit that belongs to that.
         self.matrices[which, :n, r:][:, :n] = inverse_of_sums(sums, 0.1 if forgets else 1.0)
 
     def _seat(self, running: list[bool], states: Sequence[PoolPoint]) -> None:

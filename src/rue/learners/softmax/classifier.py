@@ -73,7 +73,7 @@ class ClassLearner(Learner):
         if pair is None:
             row = dense_row(x)
             if self._point is None or row.size != self.d or self.numbering is not None:
-                learner, block = self._reading(Block(row[None, :]))  # which makes room, or refuses
+                learner, block = self._for_prediction(Block(row[None, :]))  # which makes room, or refuses
                 out, _, status = learner._predict_block(block, False)
                 if status != loop.OK:
                     raise BadExample(0, complaint(status, self, math.nan, 1.0, 1.0))
@@ -84,7 +84,7 @@ class ClassLearner(Learner):
         if self._point is None:
             return np.ones(1)
         if self.numbering is not None:
-            return self._chances(self._reading(one_row(pair, 2**32))[1].rows(self.intercept), x)
+            return self._chances(self._for_prediction(one_row(pair, 2**32))[1].rows(self.intercept), x)
         inside = pair[0] < self.d  # features never seen have weight 0
         indices, values = pair if inside.all() else (pair[0][inside], pair[1][inside])
         return self._chances(_one_sparse_row(indices, values, self.d, self.intercept), x)
@@ -106,7 +106,7 @@ class ClassLearner(Learner):
         parts, before, learner = [np.empty((0, 1 + self.classes))], 0, self
         for block in blocks(X):
             with Turn(self, wait=True):
-                learner, block = (self if self._point is None else learner)._reading(Block(block.X))
+                learner, block = (self if self._point is None else learner)._for_prediction(Block(block.X))
                 out, end, status = learner._predict_block(block, average)
             if status != loop.OK:
                 raise BadExample(before + end, complaint(status, self, math.nan, 1.0, 1.0))

@@ -1,4 +1,4 @@
-"""Upper bounds on regret and mistakes (docs/theory.md, B1 to B10), each checked against the run it speaks of.
+"""Upper bounds on regret and mistakes (docs/theory.md, B1 to B10 and that of A10), each with its assumptions checked.
 
 >>> import rue
 >>> X, y = rue.census()
@@ -27,7 +27,9 @@ __all__ = ["bounds", "regret_bounds"]
 
 
 def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = None) -> list[Bound]:
-    """Every theorem that speaks of this learner, with its assumptions checked on this run.
+    """The theorems about this learner, with their assumptions checked on this run.
+
+    For the Perceptron these are its bounds on mistakes alone (B1, B2), unless a `radius` asks for regret too.
 
     `regret` is what the bounds are compared with, when it is known: the regret of the rounds' losses (with weights and
     regulariser) against the domain. On an unbounded domain `radius` says against which u: those of norm ≤ radius in it.
@@ -48,7 +50,10 @@ def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = 
 
 
 def regret_bounds(trace: Trace, *, regret: float | None = None, radius: float | None = None) -> list[Bound]:
-    """`bounds` without those on mistakes, which take a search: cheap enough to ask for every prefix of a run."""
+    """The bounds on regret, of the Perceptron too; without those on mistakes, which need a search.
+
+    They are cheap enough to ask for every prefix of a run.
+    """
     if trace.algorithm.family == "diagonal":
         return [_diagonal(trace, regret)]
     if trace.algorithm.family == "leader":
@@ -78,7 +83,7 @@ def _mistakes(trace: Trace) -> list[Bound]:
 
 
 def _fixed(facts: Facts) -> list[Bound]:
-    """B5, and B6 too where a step that should be fixed follows the largest ‖x‖ so far."""
+    """B5, and B6 too where the fixed step uses a running maximum of ‖x‖, so that it may decrease."""
     trace, reach, total = facts.trace, facts.reach, facts.total
     eta = float(facts.etas[-1]) if facts.etas.size else math.inf
     constant = bool(np.all(facts.etas == eta))
@@ -146,9 +151,10 @@ def _decreasing(facts: Facts, worst: bool) -> Bound:
         G, more = facts.gradients()
         squares, sum_of, met = G**2, "Σ η_t G_t²", met + more
         constants["G"] = float(G.max(initial=0.0))
-    spent = float((trace.etas * squares).sum())
-    value = (D**2 * facts.last / 2.0 if facts.bounded else math.inf) + 0.5 * spent
-    constants[sum_of] = spent
+    weighted_squares = float((trace.etas * squares).sum())
+    # `facts.last` is 1/η_T
+    value = (D**2 * facts.last / 2.0 if facts.bounded else math.inf) + 0.5 * weighted_squares
+    constants[sum_of] = weighted_squares
     form = "worst case" if worst else "data"
     return facts.bound("B6", form, value, f"R_T ≤ D²/(2η_T) + ½ {sum_of}", *met, **constants)
 
@@ -221,15 +227,15 @@ def _strong(facts: Facts) -> list[Bound]:
     if enough or trace.lambda_ > 0.0:
         convex = Assumption("σ", sigma, curved, enough)
         masses = np.cumsum(trace.alphas)
-        spent = float((trace.gradient_squares / masses).sum()) / sigma
+        weighted_squares = float((trace.gradient_squares / masses).sum()) / sigma
         G, why = _strong_gradient(facts)
         seen = float(np.sqrt(np.max(trace.gradient_squares / trace.alphas**2, initial=0.0)))
-        count, words = _harmonic(trace, masses)
+        factor, formula = _harmonic(trace, masses)
         listed = [
             facts.bound(
                 "B8",
                 "data",
-                0.5 * spent,
+                0.5 * weighted_squares,
                 "R_T ≤ ½ Σ ‖g_t‖²/Σ_{i≤t} σ_i",
                 facts.fresh(),
                 convex,
@@ -239,8 +245,8 @@ def _strong(facts: Facts) -> list[Bound]:
             facts.bound(
                 "B8",
                 "worst case",
-                G**2 / (2.0 * sigma) * count,
-                f"R_T ≤ (G²/(2σ))·{words}",
+                G**2 / (2.0 * sigma) * factor,
+                f"R_T ≤ (G²/(2σ))·{formula}",
                 facts.fresh(),
                 convex,
                 Assumption.limit("G", G, seen),
@@ -257,7 +263,7 @@ def _strong(facts: Facts) -> list[Bound]:
 
 
 def _strong_gradient(facts: Facts) -> tuple[float, str]:
-    """A bound on the gradients of the rounds' losses before α_t, and where it comes from (A5, B11)."""
+    """A bound on the norms of the unweighted gradients (not multiplied by α_t), and where it comes from (A5, B11)."""
     trace = facts.trace
     squares = trace.gradient_squares / trace.alphas**2
     seen = float(np.sqrt(np.max(squares, initial=0.0)))
@@ -265,7 +271,9 @@ def _strong_gradient(facts: Facts) -> tuple[float, str]:
         return seen, "G is the largest gradient seen"
     slope = trace.loss.lipschitz * float(trace.norms.max())
     size = reach(trace.domain, np.zeros(trace.coordinates)) if facts.bounded else math.inf
-    if trace.domain.contains(np.zeros(trace.coordinates)):  # w_{t+1} averages w_t and −g·x/λ, then comes nearer to 0
+    # w_{t+1} is a convex combination of w_t and −g·x/λ, then a projection onto a set that contains 0: its norm is at
+    # most the larger of the two.
+    if trace.domain.contains(np.zeros(trace.coordinates)):
         size = min(size, max(float(np.linalg.norm(trace.start)), slope / trace.lambda_))
     if not math.isfinite(size):
         return seen, "G is the largest gradient seen"
@@ -273,7 +281,7 @@ def _strong_gradient(facts: Facts) -> tuple[float, str]:
 
 
 def _harmonic(trace: Trace, masses: Any) -> tuple[float, str]:
-    """A bound on Σ α_t²/Σ_{i≤t} α_i."""
+    """A bound on Σ α_t²/Σ_{i≤t} α_i, and its formula in words of the theorem."""
     if np.all(trace.weights == 1.0) and trace.T:
         if trace.algorithm.by_time:
             return 2.0 * trace.T, "2T"
@@ -288,8 +296,9 @@ def _only_convex(facts: Facts) -> Bound:
     each, met = facts.gradients()
     G = float(each.max(initial=0.0))
     masses = np.cumsum(trace.alphas)
-    plain = bool(np.all(trace.alphas == 1.0)) and T
-    count = 1.0 + math.log(T) if plain else float((1.0 / masses).sum())
+    plain = bool(np.all(trace.alphas == 1.0))
+    count = 1.0 + math.log(T) if plain and T else float((1.0 / masses).sum())
+    formula = "(G²/(2σ))(1 + ln T) + (σD²/2)T" if plain else "(G²/(2σ))·Σ 1/Σ_{i≤t} α_i + (σD²/2)·Σ α_t"
     mass = float(masses[-1]) if T else 0.0
     value = G**2 / (2.0 * sigma) * count + (sigma * D**2 / 2.0 * mass if facts.bounded else math.inf)
     trivial = D * G * T if facts.bounded else math.inf
@@ -297,7 +306,7 @@ def _only_convex(facts: Facts) -> Bound:
         "B7",
         "worst case",
         min(value, trivial),
-        "R_T ≤ min((G²/(2σ))(1 + ln T) + (σD²/2)T, DGT)",
+        f"R_T ≤ min({formula}, DGT)",
         facts.fresh(),
         facts.diameter(),
         *met,
@@ -317,7 +326,7 @@ def _norm(facts: Facts) -> Bound:
     D, step = facts.D, facts.trace.step
     scale = step.factor * step.diameter
     root = math.sqrt(facts.total)
-    ours = step.factor == 1.0 and step.diameter == D
+    ours = step.factor == 1.0 and step.diameter == D  # the step of the theorem itself
     statement = "R_T ≤ √2·D·√(Σ‖g_t‖²)" if ours else "R_T ≤ (D²/(√2·c) + c/√2)·√(Σ‖g_t‖²), c/√2 the step's scale"
     value = math.sqrt(2.0) * D * root if ours else (D**2 / scale + scale) / math.sqrt(2.0) * root if scale else 0.0
     return facts.bound(
@@ -382,11 +391,12 @@ def _leader(trace: Trace) -> list[Bound]:
     regret = float((trace.weights * trace.losses).sum()) - best
     exact = float((trace.weights**2 * trace.losses / masses).sum())
     shares = float((trace.weights**2 / masses).sum())
-    plain = bool(np.all(trace.weights == 1.0)) and trace.T
-    count = 1.0 + math.log(trace.T) if plain else shares
-    words = "(1 + ln T)" if plain else "Σ α_t²/Σ_{i≤t} α_i"
+    plain = bool(np.all(trace.weights == 1.0))
+    count = 1.0 + math.log(trace.T) if plain and trace.T else shares
+    words = "(1 + ln T)" if plain else "·Σ α_t²/Σ_{i≤t} α_i"
+    equality = "R_T = Σ (y_t − w_t)²/t" if plain else "R_T = Σ α_t²(y_t − w_t)²/Σ_{i≤t} α_i"
     listed = [
-        facts.bound("B10", "data", exact, "R_T = Σ (y_t − w_t)²/t", *met, T=trace.T),
+        facts.bound("B10", "data", exact, equality, *met, T=trace.T),
         facts.bound("B10", "worst case", B**2 * count, f"R_T ≤ B²{words}", *met, B=B, T=trace.T),
     ]
     return [dataclasses.replace(bound, observed=regret) for bound in listed]

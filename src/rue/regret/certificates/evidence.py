@@ -2,7 +2,8 @@
 
 The ledger, with the sums of D1, is always there; the largest magnitude of each feature, witnesses (D3) and curvature
 (D4) are there when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over parts of a stream.
-With witnesses there is a digest, as long as the stream is narrow; with the few of `quick`, curvature for square loss.
+With witnesses there is a digest too, as long as the stream is narrow and the loss is one that `condenses` accepts; not
+so with the few witnesses of `quick`, where square loss has curvature instead.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rue.compiled import values
 from rue.domains import Domain
 from rue.errors import BadExample, NoRoom, SettingsError
 from rue.layout import Array, Layout
-from rue.ledger import Ledger, add_up, keep_accounts, open_ledger
+from rue.ledger import Ledger, add_up, keep_accounts, open_ledger, trusted_range
 from rue.losses import Loss
 from rue.memory import gibibytes, memory_limit
 from rue.norms import LEAST_PRODUCT, LEAST_SQUARE, LOST, norm
@@ -92,7 +93,7 @@ class Evidence:
     digest: Digest | None = None
     """Kept with the witnesses, as long as the stream is narrow enough."""
     unasked: bool = False
-    """Whether curvature came by itself, and goes when the stream is wider than `NARROW`."""
+    """Whether curvature was switched on automatically; it is dropped when the stream is wider than `NARROW`."""
     numbering: Numbering | None = None
     """Where in the arrays the features of a wide stream are: the learner's numbering, or its own."""
     coordinates: int = 0
@@ -105,7 +106,7 @@ class Evidence:
         self.ledger = self.ledger.grown(size)
 
     def follow(self, learner: Any) -> None:
-        """Have features where a learner has them, whose blocks are to be entered."""
+        """Adopt the numbering of features of the learner whose blocks are to be entered."""
         if learner.numbering is not self.numbering:
             moved = self.renumbered(learner.numbering, bool(learner.intercept))
             self.__dict__.update(moved.__dict__)
@@ -173,8 +174,8 @@ class Evidence:
         has = self.ledger.S.size
         return needed if self.numbering is None or needed <= has else max(needed, 2 * has)
 
-    def _keepers(self) -> list[tuple[str, Any]]:
-        """What there is besides the ledger, by the names of the fields."""
+    def _accumulators(self) -> list[tuple[str, Any]]:
+        """The accumulators there are besides the ledger, by the names of the fields."""
         fields = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
         return [(name, keeper) for name, keeper in fields if keeper is not None]
 
@@ -184,10 +185,11 @@ class Evidence:
         size, predictions = block.width + int(intercept), np.array(predictions)  # rows that are left out become NaN
         self.widen(self.room_for(size))
         y, weights = block.labels(), block.column_of_weights()
-        end, left_out = keep_accounts(self.loss, self.ledger, block.rows(intercept), y, weights, predictions, 0)
+        ledger = self.ledger._replace(trusted=trusted_range(self.loss))  # it shares the arrays
+        end, left_out = keep_accounts(self.loss, ledger, block.rows(intercept), y, weights, predictions, 0)
         if end < len(block) and block.sparse:  # perhaps only because indices are not sorted
             rows = block.in_order().rows(intercept)
-            end, missing = keep_accounts(self.loss, self.ledger, rows, y, weights, predictions, end)
+            end, missing = keep_accounts(self.loss, ledger, rows, y, weights, predictions, end)
             left_out += missing
         if end < len(block):
             raise BadExample(
@@ -199,17 +201,17 @@ class Evidence:
         return int(left_out)
 
     def watch(self, block: Block, predictions: Any, intercept: bool, size: int, apart: bool = False) -> None:
-        """Enter a block whose scored rows (those with a prediction) are known to be sound in all but the ledger.
+        """Enter a block whose scored rows are already validated: update everything except the ledger.
 
-        `size` is the number of coordinates, or of places in the arrays, there is to be room for. Of the ledger only S
-        is touched, and that only if the rows were entered with S `apart`.
+        `size` is the number of coordinates, or of rows in the arrays, there is to be room for. With `apart` the
+        gradients are added to the ledger's S too: the learner's thread has left that to the one that calls this.
         """
         wide, room = self.numbering is not None, self.room_for(size)
         if self.unasked and (size > NARROW or wide):
             self.curvature = None
         if wide:
             self.digest = None
-        for name, keeper in self._keepers():
+        for name, keeper in self._accumulators():
             setattr(self, name, keeper.grown(size if name == "curvature" else room))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
         if apart:
@@ -219,7 +221,7 @@ class Evidence:
         if self.pool is not None:
             occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
             self.pool = self.pool.claimed(occurring, rows.shift)
-        for _, keeper in self._keepers():
+        for _, keeper in self._accumulators():
             given, end = rows, 0
             while end < len(block):
                 end = watch(self.loss, keeper, given, y, weights, predictions, end)
@@ -258,10 +260,10 @@ class Evidence:
         if len(begun) <= 1:
             return copy.deepcopy(begun[0] if begun else self)
         base, *parts = _in_one_numbering([self, *begun])
-        theirs = {name: [dict(part._keepers()).get(name) for part in parts] for name, _ in base._keepers()}
+        theirs = {name: [dict(part._accumulators()).get(name) for part in parts] for name, _ in base._accumulators()}
         both: dict[str, Any] = {
             name: keeper.merge(theirs[name], self.loss.nonnegative) if name == "digest" else keeper.merge(theirs[name])
-            for name, keeper in base._keepers()
+            for name, keeper in base._accumulators()
             if None not in theirs[name]
         }
         if (digest := both.get("digest")) is not None and digest.full():
@@ -282,7 +284,7 @@ class Evidence:
 
     def _empty(self) -> Evidence:
         """Evidence of the same kind with nothing in it."""
-        keepers = dict(self._keepers())
+        keepers = dict(self._accumulators())
         return dataclasses.replace(
             self,
             ledger=open_ledger(),
@@ -302,7 +304,7 @@ class Evidence:
     def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
         """The best that can be proved about a set: D1 or D2, with witnesses and curvature where there are any.
 
-        `scales` are of the coordinates that have a place, as all arrays here.
+        `scales` are of the coordinates that have a row in the arrays here (sparse, wide data).
         """
         if self.numbering is not None and not domain.keeps_zeros:  # coordinates that never occur count too
             if scales is not None:
@@ -322,7 +324,7 @@ class Evidence:
             alone = math.inf
         at_least = total - alone if alone < math.inf else -math.inf
         if self.loss.nonnegative and at_least <= max(self._rounding * (total + abs(A)), LEAST_SQUARE):
-            at_least = 0.0  # less than that is noise
+            at_least = 0.0  # below rounding error: use ℓ ≥ 0 instead
         witnesses = 0
         if self.pool is not None and self.lambda_ == 0.0:
             witnesses = int(self.pool.radii.size)
@@ -345,7 +347,10 @@ class Evidence:
     def _underflown(self, domain: Domain, by: Any) -> float:
         """How far off ⟨S, u⟩ may be because products g_t·x_t underflowed; 0 where that is less than any bound shows.
 
-        It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round.
+        It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round. It is
+        also 0 on an unbounded set, where no error of S, however small, has a finite effect. D1 is finite there only if
+        −S as computed lies in the barrier cone, and takes it to be exact: a sum S_j that is 0 by underflow or rounding
+        alone is taken for 0, so points with coordinates of 1e16 and more may do better than certified.
         """
         rounds, reach = float(self.ledger.sums[accounts.EXAMPLES]), _reach(domain, by.size)
         lost = rounds * LOST * math.sqrt(by.size) / float(by.min(initial=1.0)) * reach

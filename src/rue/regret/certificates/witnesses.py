@@ -39,8 +39,8 @@ STATE = Numbers(
 )
 LOSS, A, GRADIENTS, SCALE, SQUARE = STATE.indices("loss", "a", "gradients", "scale", "square")
 SCRATCH = Numbers(
-    Number("given", "⟨v, x⟩, and then −g."),
-    Number("taken", "The step, as a multiple of x in v."),
+    Number("given", "⟨v, x⟩; after the loss is known, −g."),
+    Number("taken", "The step: v −= taken·x."),
     Number("prediction", "The prediction."),
     Number("label", "The label."),
     Number("value", "The loss."),
@@ -53,6 +53,7 @@ VALUE, SLOPE, RADIUS, RATE = SCRATCH.indices("value", "slope", "radius", "rate")
 NOTED = Numbers(Number("feature", "The feature as it is."), Number("scaled", "The feature in the witnesses' units."))
 FEATURE, SCALED = NOTED.indices("feature", "scaled")
 WITNESSES = Layout(
+    # `Pool` has these two side by side in `table`, as the file does; `_in_lines_of` takes them apart for merging.
     Array("points", "The first half of `table`: the witnesses' points.", ("line", "witness"), merge="averaged"),
     Array("sums", "The second half: S = Σ g_t x_t of each witness.", ("line", "witness"), merge="added"),
     Array("state", "The numbers of each witness.", (STATE, "witness")),
@@ -78,9 +79,9 @@ def enter_round(loss: Any, A: Any, value: Any, slope: Any, p: Any, weight: Any) 
 
 @lanes(4, abreast=LANES)
 def step_of(gradients: Any, scale: Any, norm: Any, given: Any, p: Any, square: Any, U: Any, rate: Any) -> Any:
-    """Σ‖gx‖², s and ‖s·v‖² after a step of A8 times a rate and the projection; and the step, as a multiple of x in v.
+    """Σ‖gx‖², s and ‖s·v‖² after a step of A8 times a rate and the projection; and the step: v −= step·x.
 
-    Where g is 0, or a sum no number, there is none.
+    If g = 0 or a sum is not finite, no step is taken.
     """
     # A8 on the ball of radius U: η = rate·D/√(2Σ‖g_i x_i‖²) with D = 2U. The point is s·v, so a step along x changes
     # ‖s·v‖² by −2⟨s·v, a·x⟩ + a²‖x‖², and the projection is a change of s.
@@ -100,25 +101,25 @@ def step_of(gradients: Any, scale: Any, norm: Any, given: Any, p: Any, square: A
 
 @values
 class Pool(NamedTuple):
-    """K witnesses side by side, so that one access to memory serves them all."""
+    """K witnesses side by side in each row of a table, so that their numbers of a feature lie together in memory."""
 
     table: Any
     """For each feature in use the v of every witness (its point is s·v), then the S = Σ g_t x_t of every witness; both
-    filled up with zeros to a multiple of LANES."""
+    padded with zeros to a multiple of LANES columns."""
     lines: Any
-    """The line of the table that each coordinate has; 0 for a feature that has not occurred."""
+    """For each coordinate its row of the table; 0 for a feature that has not occurred."""
     places: Any
-    """The coordinate of each line, from line 1 on."""
+    """The coordinate of each row of the table, from row 1 on."""
     state: Any
-    """For each witness Σℓ, A = Σ g_t p_t, Σ‖g_t x_t‖², the scale s, and ‖s·v‖²; filled up as the table is."""
+    """For each witness Σℓ, A = Σ g_t p_t, Σ‖g_t x_t‖², the scale s, and ‖s·v‖²; padded as the table is."""
     radii: Any
     rates: Any
     scratch: Any
     """For each witness ⟨v, x⟩ and then −g, the step, the prediction, label, loss and slope; and its radius and rate."""
     largest: Any
-    """The largest magnitude of each line's feature so far, by which witnesses divide it; empty in raw units."""
+    """The largest magnitude of each row's feature so far, by which witnesses divide it; empty in raw units."""
     spots: Any
-    """What one pass over a row leaves for the next: the lines of its features, …"""
+    """What one pass over an example leaves for the next: the table rows of its features, …"""
     notes: Any
     """… and their values, as they are and in the witnesses' units."""
 
@@ -152,7 +153,7 @@ class Pool(NamedTuple):
 
     @noinline
     def take_down(self, row: Any, begin: Any, end: Any, square: Any) -> Any:
-        """Note some of a row's features, the intercept counted as one; their squares, in these units, and `square`.
+        """Note some of an example's features, the intercept counted as one; returns `square` + Σz², z the scaled ones.
 
         A call (`@noinline`) is cheaper here than all of this inlined, where there are not enough registers.
         """
@@ -188,7 +189,10 @@ class Pool(NamedTuple):
                 fetch(self.table, line * wide + _LINE)
 
     def step(self, loss: Any, first: Any, y: Any, weight: Any, square: Any) -> bool:
-        """LANES witnesses given ⟨v, x⟩: their accounts, and what S and v are to move by; whether any is."""
+        """One round of LANES witnesses, given ⟨v, x⟩: update Σℓ, A and the scales; find what S and v are to move by.
+
+        Returns whether any of them moves.
+        """
         state, given, taken, p = self.state, self.scratch[GIVEN], self.scratch[TAKEN], self.scratch[PREDICTION]
         value, slope, last, moving = self.scratch[VALUE], self.scratch[SLOPE], first + LANES, False
         times(first, LANES, p, state[SCALE], given)
@@ -212,7 +216,7 @@ class Pool(NamedTuple):
 
     @noinline
     def multiply_out(self, i: Any) -> None:
-        """s ← 1, with the point and the step under way unchanged."""
+        """s ← 1, with the point unchanged: v and this round's step, not yet added to v, are multiplied by s."""
         s = self.state[SCALE, i]
         for j in range(self.table.shape[0]):
             self.table[j, i] *= s
@@ -224,7 +228,7 @@ class Pool(NamedTuple):
         return self if size <= self.lines.size else self._replace(lines=_longer(self.lines, size))
 
     def claimed(self, indices: Any, shift: Any) -> Pool:
-        """With a line for each feature that occurs: a wide stream uses few of its features."""
+        """With a row of the table for each feature that occurs: a wide stream uses few of its features."""
         before = self.places.size
         fresh = np.empty(min(indices.size, self.lines.size - before) + 1, dtype=np.int64)
         count = _claim(self.lines, np.ascontiguousarray(indices, dtype=np.uint32), np.uint64(shift), fresh, before)
@@ -289,7 +293,7 @@ class Pool(NamedTuple):
 
     def stored(self) -> dict[str, Any]:
         """The arrays that a model file holds."""
-        used = self.places.size + 1  # line 0 belongs to features that have not occurred
+        used = self.places.size + 1  # row 0 belongs to features that have not occurred
         table = self.table[:used].reshape(used, 2, -1)[:, :, : self.radii.size].reshape(used, -1)
         lines = {"table": table, "largest": self.largest[:used], "places": self.places.astype(np.float64)}
         numbers = {"state": self.state[:, : self.radii.size], "radii": self.radii, "rates": self.rates}
@@ -300,7 +304,7 @@ class Pool(NamedTuple):
         return self.spread(self.largest, self.lines.size) if self.largest.size else None
 
     def spread(self, column: Any, size: int) -> Any:
-        """One number a line as one number a coordinate."""
+        """One number for each row of the table as one number for each coordinate."""
         out = np.zeros(size)
         out[self.places] = column[1 : self.places.size + 1]
         return out
@@ -335,7 +339,7 @@ class Pool(NamedTuple):
 
 @kernel
 def _claim(lines: Any, indices: Any, shift: Any, fresh: Any, before: Any) -> Any:
-    """Number the coordinates that have no line yet, in the order in which they occur; how many they are."""
+    """Number the coordinates that have no row in the table yet, as they occur; returns how many."""
     count = 0
     if shift > _0 and lines[_0] == 0:
         lines[_0], fresh[0], count = before + 1, 0, 1
@@ -361,7 +365,8 @@ def _longer(array: Any, size: int) -> Any:
 def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
     """A witness for each radius and rate; `scaled` if features are to be divided by their largest magnitude.
 
-    With `quick` the largest of several radii has two rates, the others one: for three, a line of the cache.
+    With `quick` the largest of several radii has two rates, the others one: three radii = 4 witnesses × (v, S) = 64
+    bytes, a cache line.
     """
     try:
         wanted = np.atleast_1d(np.asarray(radii, dtype=np.float64))
@@ -388,7 +393,7 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
 
 
 def filled_up(table: Any, lines: Any, places: Any, state: Any, radii: Any, rates: Any, largest: Any) -> Pool:
-    """A pool whose table and state have no zeros at the end of a line yet."""
+    """A pool from a table and a state without padding: pads the columns to a multiple of LANES."""
     K, width = radii.size, -(-radii.size // LANES) * LANES
     shapes = (len(table), 2, width), (len(STATE), width), (len(SCRATCH), width)
     wide, wide_state, scratch = (aligned_zeros(shape) for shape in shapes)
