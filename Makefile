@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Tests of numbers, which run once more as on an old processor: what files, processes and pictures do is the same on any.
 NUMBERS := compiled/test_arithmetic compiled/test_vectors domains/test_domains games learners/test_committee \
 	learners/test_learners learners/test_mixture learners/test_multiclass learners/test_references learners/test_slots \
-	learners/test_standing losses proofs regret runs/test_course steps test_audit test_docs test_house test_traps
+	losses regret/test_bounds regret/test_certificates regret/test_digest steps test_audit test_docs test_house test_traps
 
 .PHONY: run test check soak bench docs clean
 

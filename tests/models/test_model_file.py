@@ -63,7 +63,12 @@ def bits(evidence):
         fields = {} if keeper is None else keeper._asdict()
         for name in {"table", "largest"} & set(fields):  # not the room that is not in use
             fields[name] = fields[name][: keeper.places.size + 1]
-        kept = set(fields) - {"scratch", "spots", "notes", "waiting", "adds_gradients"}
+        kept = {name for name, a in fields.items() if isinstance(a, np.ndarray)} - {
+            "scratch",
+            "spots",
+            "notes",
+            "waiting",
+        }
         parts += [(name, a.shape, a.tobytes()) for name, a in fields.items() if name in kept]
     return parts
 
