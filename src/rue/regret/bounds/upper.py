@@ -322,7 +322,7 @@ def _only_convex(facts: Facts) -> Bound:
 
 
 def _norm(facts: Facts) -> Bound:
-    """B9, for any factor before the step."""
+    """B9, for any scale c/√2 of the step; `step.factor` 1 and the true diameter make it the theorem itself."""
     D, step = facts.D, facts.trace.step
     scale = step.factor * step.diameter
     root = math.sqrt(facts.total)
