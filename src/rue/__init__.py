@@ -1,6 +1,6 @@
 """rue: online learning that needs no learning rate and carries a proof of how well it did."""
 
-import rue._startup as _interrupts  # noqa: F401  # first, for Ctrl-C during the imports below
+import rue._startup as _startup  # noqa: F401  # first, for Ctrl-C during the imports below
 from rue import checks
 from rue.audit import Audit, audit
 from rue.compiled import Vector, parameter

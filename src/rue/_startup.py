@@ -5,8 +5,9 @@ A program that uses rue as a library keeps its own handlers.
 
 from __future__ import annotations
 
+# The built-in part of `signal`: importing the rest of it (enum) takes milliseconds, in which Ctrl-C is a traceback.
+import _signal as signal  # type: ignore[import-not-found, unused-ignore]
 import os
-import signal
 import sys
 
 TYPE_CHECKING = False
