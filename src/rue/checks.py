@@ -271,8 +271,10 @@ def _check_average(learner: Learner, X: Any, y: Any, weights: Any) -> None:
         if player._point is None:
             player.widen(Block(X))
         w = player.point
-        before = float(player._point.memory[TOTAL])
+        before, rounds = float(player._point.memory[TOTAL]), player.t
         player.update(X[i], y[i], weights[i])
+        if player.t == rounds:
+            continue  # refused: a count (Poisson) on an unbounded set may have a loss that is not finite
         alpha = float(player._point.memory[TOTAL]) - before
         played += 1
         total = alpha * w if total.size == 0 else total + alpha * w
