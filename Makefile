@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Tests of numbers, which run once more as on an old processor: what files, processes and pictures do is the same on any.
-NUMBERS := compiled/test_arithmetic compiled/test_vectors domains/test_domains games learners/test_committee \
-	learners/test_learners learners/test_mixture learners/test_multiclass learners/test_references learners/test_slots \
-	losses regret/test_bounds regret/test_certificates regret/test_digest steps test_audit test_docs test_house test_traps
+NUMBERS := compiled/test_arithmetic compiled/test_vectors domains/test_domains learners/test_learners learners/test_mixture \
+	learners/test_references learners/test_slots losses regret/test_bounds regret/test_certificates regret/test_digest steps \
+	test_docs test_house test_traps
 
 .PHONY: run test check soak bench docs clean
 
@@ -20,7 +20,7 @@ test: check                ## everything CI runs
 	$(BIN)/python -m rue.cli.prebuild
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 tests/test_checks.py tests/learners/test_references.py
-	$(BIN)/python tests/narrow.py -n 2 --dist worksteal src $(wildcard $(NUMBERS:%=tests/%) $(NUMBERS:%=tests/%.py))
+	$(BIN)/python tests/narrow.py -n 2 --dist worksteal $(wildcard $(NUMBERS:%=tests/%) $(NUMBERS:%=tests/%.py))
 
 check: $(VENV)/.test       ## style, types, layers
 	$(BIN)/ruff check .
