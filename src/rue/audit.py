@@ -388,7 +388,7 @@ def _compared(bound: Bound, regret: tuple[float, float]) -> Bound:
 def _by_time(traced: Trace, run: Run, K: Domain, stream: Stored) -> tuple[tuple[float, float], float]:
     """The regret of the rounds t·ℓ_t, and their D1 or D2."""
     lambda_ = run.evidence.lambda_
-    evidence = open_evidence(run.learner.loss, lambda_=lambda_)
+    evidence = open_evidence(run.learner.loss, lambda_=lambda_, domain=K)
     evidence.enter(Block(stream.X, stream.y, traced.alphas), stream.predictions, stream.intercept, 0)
     if lambda_:
         evidence.penalty = 0.5 * lambda_ * float(traced.alphas @ traced.point_squares)

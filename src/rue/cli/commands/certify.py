@@ -56,7 +56,7 @@ def certify(
     require_not_read({"--report": report_path}, [*stream.paths, predictions])
     p = _scores(predictions, reading)
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
-    evidence = open_evidence(scoring, units=units, witnesses=radii)
+    evidence = open_evidence(scoring, units=units, witnesses=radii, domain=K)
     labels, before, left_out, skipped = None, 0, 0, 0
     for chunk in stream.reads():
         if chunk.first_bad and data.bad == "stop":
