@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rue.errors import DataError
-from rue.streams.chunk import Chunk, Position
+from rue.streams.chunk import BadRow, Chunk, Position
 from rue.streams.files.cutting import MIB, digest
 from rue.streams.files.pieces import PIECE, Piece
 from rue.streams.names import Names
 from rue.streams.tables.columns import Columns
-from rue.streams.tables.encoding import encode
+from rue.streams.tables.encoding import encode, shortened
 from rue.streams.tables.table import Table
 
 __all__ = ["Batches", "first_line", "numbered", "open_frame", "read_once"]
@@ -30,7 +30,8 @@ class Batches(Table):
 
     `read(row, rows)` yields batches from the first row, or from any row up to `row`, on, each with the number of its
     first row; `rows` is how many are best in a batch. `digest_before(row)` tells whether what comes before a row has
-    changed; without it the batch that ends there is read again and its buffers are digested.
+    changed; without it the batch that ends there is read again and its buffers are digested. `bad` are rows that are no
+    examples, whatever the batches have in their place.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Batches(Table):
         read: Callable[[int, int], Iterator[tuple[int, Any]]],
         digest_before: Callable[[int], str] | None = None,
         close: Callable[[], None] = lambda: None,
+        bad: Sequence[BadRow] = (),
     ) -> None:
         self.schema, self.read, self._digest_before, self._close = schema, read, digest_before, close
+        self._bad = bad
         self.rows = max(1024, min(ROWS, VALUES // max(1, len(schema))))
 
     def pieces(self, start: Position | None = None) -> Iterator[Piece]:
@@ -78,9 +81,13 @@ class Batches(Table):
     def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | None = None) -> Chunk:
         import pyarrow as pa
 
-        lines = np.arange(piece.start.line + 1, piece.end.line + 1, dtype=np.int64)
+        lines, data = np.arange(piece.start.line + 1, piece.end.line + 1, dtype=np.int64), piece.data
+        bad = [row for row in self._bad if piece.start.line < row.line <= piece.end.line]
+        if bad:
+            good = ~np.isin(lines, [row.line for row in bad])
+            data, lines = data.filter(pa.array(good)), lines[good]
         try:
-            return encode(columns, piece.data, lines, labels=labels, names=names)
+            return encode(columns, data, lines, bad, labels=labels, names=names)
         except (pa.ArrowException, UnicodeError) as error:
             raise DataError(f"rows {lines[0]} to {lines[-1]} cannot be read: {first_line(error)}.") from error
 
@@ -105,13 +112,14 @@ def open_frame(source: Any) -> Batches:
     """A frame: pyarrow, pandas, polars, or any other object with an Arrow stream."""
     import pyarrow as pa
 
+    bad: list[BadRow] = []
     try:
         if isinstance(source, pa.RecordBatchReader):
             return read_once(source)
         if isinstance(source, pa.RecordBatch):
             source = pa.Table.from_batches([source])
         elif type(source).__module__.partition(".")[0] == "pandas":
-            _require_text(source)
+            source, bad = _without_half_characters(source)
             source = pa.Table.from_pandas(source, preserve_index=False)
         if not hasattr(source, "__arrow_c_stream__"):
             raise DataError(f"a table is a path, a file or a frame with an Arrow stream, not {type(source).__name__}.")
@@ -123,23 +131,42 @@ def open_frame(source: Any) -> Batches:
     def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
         return numbered(readers.pop() if readers else pa.RecordBatchReader.from_stream(source))
 
-    return Batches(schema, read)
+    return Batches(schema, read, bad=bad)
 
 
-def _require_text(frame: Any) -> None:
-    """Refuse what Python takes for text and no encoder does: half a character, a lone surrogate."""
+def _without_half_characters(frame: Any) -> tuple[Any, list[BadRow]]:
+    """A pandas frame without the cells that have half a character, and their rows, which are bad.
+
+    Python takes a lone surrogate for text, and no encoder does; Arrow refuses the whole frame for it.
+    """
+    bad: list[BadRow] = []
     for place, name in enumerate(frame.columns):
+        if _is_half(name):
+            raise DataError(f"the name of a column, {shortened(name)}, {_HALF}.")
         column = frame.iloc[:, place]
-        values = [name, *(column if getattr(column.dtype, "kind", "O") in "OU" else ())]
-        for row, value in enumerate(values):
-            if isinstance(value, str) and not value.isascii():
-                try:
-                    value.encode()
-                except UnicodeEncodeError:
-                    where = f"row {row - 1} of column {str(name)!r}" if row else "the name of a column"
-                    raise DataError(
-                        f"{where}, {value[:40]!r}, has half a character (a lone surrogate), which is no text."
-                    ) from None
+        if getattr(column.dtype, "kind", "O") not in "OU":
+            continue
+        halves = [row for row, value in enumerate(column) if _is_half(value)]
+        if halves:
+            values = np.array(column, dtype=object)
+            bad += [BadRow(0, row + 1, str(name), f"{shortened(values[row])} {_HALF}") for row in halves]
+            values[halves] = None
+            frame = frame.copy(deep=False)
+            frame.isetitem(place, values)
+    return frame, list({row.line: row for row in reversed(bad)}.values())  # each row once, by its first column
+
+
+_HALF = "has half a character (a lone surrogate), which is no text"
+
+
+def _is_half(value: Any) -> bool:
+    """Whether it is text that no encoder takes."""
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return True
+    return False
 
 
 def read_once(reader: Any, close: Callable[[], None] = lambda: None) -> Batches:
