@@ -100,7 +100,9 @@ class DataOptions:
     target: Annotated[str | None, _data(help="The column to predict, by name or position (-1 is the last).")] = None
     task: Annotated[str, _data(help="auto, classify, multiclass or regress.")] = "auto"
     format: Annotated[str | None, _data(help=f"{_FORMATS}, if no suffix tells.")] = None
-    bits: Annotated[int, _data(min=1, max=31, help="Words are hashed into 2^bits slots.")] = 20
+    bits: Annotated[int | None, _data(min=1, max=31, help="Words are hashed into 2^bits slots; 20 if not given.")] = (
+        None
+    )
     weight: Annotated[str | None, _data(help="The column with the examples' weights.")] = None
     drop: Annotated[str, _data(help="Columns to leave out, separated by commas.")] = ""
     category: Annotated[str, _data(help="Columns of numbers that are categories, separated by commas.")] = ""
@@ -127,7 +129,7 @@ class DataOptions:
             drop=tuple(filter(None, self.drop.split(","))),
             category=tuple(filter(None, self.category.split(","))),
             separator=self.separator,
-            bits=self.bits,
+            bits=20 if self.bits is None else self.bits,
             max_line=self.max_line,
         )
 
