@@ -69,8 +69,8 @@ def _common_labels(base: Labels | None, parts: Sequence[Labels | None]) -> tuple
     classes = dict.fromkeys(name for labels in known for name in labels.classes)
     number = {name: k for k, name in enumerate(classes, 1)}
     mine = [None if own is None else [number[name] for name in own.classes] for own in parts]
-    kept = [None if own is None or own == list(range(1, len(own) + 1)) else own for own in mine]
-    return Labels("multiclass", classes=tuple(classes)), kept
+    orders = [None if own is None or own == list(range(1, len(own) + 1)) else own for own in mine]
+    return Labels("multiclass", classes=tuple(classes)), orders
 
 
 def _added(base: dict[str, Any], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:

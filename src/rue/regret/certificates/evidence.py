@@ -200,11 +200,11 @@ class Evidence:
         self.watch(block, predictions, intercept, size)
         return int(left_out)
 
-    def watch(self, block: Block, predictions: Any, intercept: bool, size: int, apart: bool = False) -> None:
+    def watch(self, block: Block, predictions: Any, intercept: bool, size: int, adds_gradients: bool = False) -> None:
         """Enter a block whose scored rows are already validated: update everything except the ledger.
 
-        `size` is the number of coordinates, or of rows in the arrays, there is to be room for. With `apart` the
-        gradients are added to the ledger's S too: the learner's thread has left that to the one that calls this.
+        `size` is the number of coordinates, or of rows in the arrays, there is to be room for. With `adds_gradients`
+        S = Σ g_t x_t is updated too, which a `Ledger` that does not add gradients has left to the caller.
         """
         wide, room = self.numbering is not None, self.room_for(size)
         if self.unasked and (size > NARROW or wide):
@@ -214,7 +214,7 @@ class Evidence:
         for name, keeper in self._accumulators():
             setattr(self, name, keeper.grown(size if name == "curvature" else room))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
-        if apart:
+        if adds_gradients:
             self.widen(room)
             if not add_up(self.loss, open_ledger()._replace(S=self.ledger.S), rows, y, weights, predictions):
                 raise BadExample(0, "the block does not fit what was predicted for it.")
