@@ -31,12 +31,22 @@ from rue.cli.app import app
 from rue.errors import SettingsError
 from rue.learners import Learner
 from rue.losses import Loss
-from rue.registry import make
+from rue.registry import make, registered, usages
 from rue.streams.data import Data
 from rue.streams.files.cutting import MAX_LINE
 from rue.streams.formats import formats
 
-__all__ = ["DataOptions", "DataPaths", "LearnerOptions", "Quiet", "Radius", "ReportPath", "changed", "command"]
+__all__ = [
+    "DataOptions",
+    "DataPaths",
+    "LearnerOptions",
+    "Quiet",
+    "Radius",
+    "ReportPath",
+    "changed",
+    "command",
+    "listed",
+]
 
 
 def command(function: Callable[..., int] | None = None, *, epilog: str | None = None) -> Callable[..., Any]:
@@ -86,6 +96,14 @@ def _option(*names: str, panel: str | None = None, **settings: Any) -> Any:
 
 _data = functools.partial(_option, panel="Data")
 _learner = functools.partial(_option, panel="Learner")
+
+
+def listed(kind: str, example: str) -> str:
+    """All that is registered of a kind, as one types it, for a help text."""
+    typed = zip(usages(kind), registered(kind).values(), strict=True)
+    return f"{', '.join(usage for usage, entry in typed if getattr(entry, 'convex', True))}; for example {example}."
+
+
 _FORMATS = " or ".join(", ".join(formats()).rsplit(", ", 1))
 
 DataPaths = Annotated[
@@ -142,12 +160,10 @@ class DataOptions:
 class LearnerOptions:
     """Which learner; the default one if nothing is given."""
 
-    learner: Annotated[str | None, _learner(help="ogd, perceptron, svm:0.01, leader, adaptive, adagrad, mixture.")] = (
-        None
-    )
-    loss: Annotated[str | None, _learner(help="logistic, hinge, square, absolute, quantile:0.9, …")] = None
-    domain: Annotated[str | None, _learner(help="ball:10, box:-1,1, simplex, reals, …")] = None
-    step: Annotated[str | None, _learner(help="theory, sqrt:0.5, fixed:0.1, strong:0.01, adaptive.")] = None
+    learner: Annotated[str | None, _learner(help=listed("learner", "svm:0.01"))] = None
+    loss: Annotated[str | None, _learner(help=listed("loss", "quantile:0.9"))] = None
+    domain: Annotated[str | None, _learner(help=listed("domain", "ball:10"))] = None
+    step: Annotated[str | None, _learner(help=listed("step", "sqrt:0.5"))] = None
     budget: Annotated[
         int | None,
         _learner(
