@@ -6,16 +6,19 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rue.errors import SettingsError
 from rue.learners.merging import merge
 from rue.learners.mixture.standing import Course, next_mark
 from rue.models.file import Model
+from rue.runs.baselines import Baselines
 from rue.streams import Labels
 
 __all__ = ["merge_models"]
 
 _ADDED = ("skipped", "refused", "missing")
-"""The counts that add up; those of the baselines depend on the order of the examples, and are left out."""
+"""The counts that add up; `_baselines` merges the others."""
 
 
 def merge_models(base: Model, parts: Sequence[Model]) -> Model:
@@ -50,7 +53,7 @@ def merge_models(base: Model, parts: Sequence[Model]) -> Model:
         history=[*base.history, *(entry for part in parts for entry in part.history[known:])],
         features=base.features or next((part.features for part in parts if part.features), {}),
         names={slot: name for part in (*reversed(parts), base) for slot, name in part.names.items()},
-        counts=_added(base.counts, [part.counts for part in parts]),
+        counts=_added(base.counts, [part.counts for part in parts]) | _baselines(base, parts, numbers),
         course=_course(base, parts, learner),
     )
 
@@ -77,6 +80,29 @@ def _added(base: dict[str, Any], parts: Sequence[dict[str, Any]]) -> dict[str, A
     """The sums of the whole history, each part's since the base."""
     names = [name for name in _ADDED if any(name in counts for counts in (base, *parts))]
     return {name: base.get(name, 0) + sum(part.get(name, 0) - base.get(name, 0) for part in parts) for name in names}
+
+
+def _baselines(base: Model, parts: Sequence[Model], numbers: list[Any] | None) -> dict[str, Any]:
+    """The counts of the baselines, as `Baselines.merge` says; `numbers` are those that the classes of each part get."""
+    if not all("baselines" in part.counts for part in parts):
+        return {}  # of a model that was saved without them
+    begun, *others = (_baselines_of(model) for model in (base, *parts))
+    for part, new in zip(others, numbers or [None] * len(others), strict=True):
+        if new is not None:
+            part.renumber(new)
+    merged = begun.merge(others)
+    lists = {"baselines": merged.sums.tolist(), "values": merged.values.tolist(), "masses": merged.masses.tolist()}
+    return {**lists, "digits": merged.digits}
+
+
+def _baselines_of(model: Model) -> Baselines:
+    """Those that a model file has among its counts; empty if it has none."""
+    if "baselines" not in model.counts:
+        return Baselines()
+    sums, values, masses = (
+        np.array(model.counts[name], dtype=np.float64) for name in ("baselines", "values", "masses")
+    )
+    return Baselines(sums, values, masses, int(model.counts["digits"]))
 
 
 def _course(base: Model, parts: Sequence[Model], learner: Any) -> Course:
