@@ -177,17 +177,8 @@ def audit(
     """
     if not 0.0 < delta < 1.0:
         raise SettingsError(f"audit: delta, the probability of failure, must lie between 0 and 1, not be {delta!r}.")
-    if isinstance(source, Run):
-        if weights is not None:
-            raise SettingsError("audit: a run knows its weights: leave weights out.")
-        run, before = source, learner_before(source)
-    else:
-        X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
-        given = make("learner", source)
-        run = learn(X, y, learner=given, weights=weights)
-        before = learner_before(run) if given is None else given
-    if not run.examples:
-        raise DataError("audit: the run learnt no example.")
+    X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
+    run, before = _run_of(source, X, y, weights)
     certificate = run.certificate(radius, domain, units)
     if run.learner.numbering is not None and not certificate.domain.keeps_zeros:
         raise SettingsError(
@@ -235,6 +226,21 @@ def audit(
         traced,
         stream,
     )
+
+
+def _run_of(source: Run | Learner | str | None, X: Any, y: Any, weights: Any) -> tuple[Run, Learner | None]:
+    """The run to audit, and the learner as it stood before it, if that is known."""
+    if isinstance(source, Run):
+        if weights is not None:
+            raise SettingsError("audit: a run knows its weights: leave weights out.")
+        run, before = source, learner_before(source)
+    else:
+        given = make("learner", source)
+        run = learn(X, y, learner=given, weights=weights)
+        before = learner_before(run) if given is None else given
+    if not run.examples:
+        raise DataError("audit: the run learnt no example.")
+    return run, before
 
 
 def _in_columns(run: Run, array: Any) -> Any:
