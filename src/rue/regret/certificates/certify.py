@@ -45,6 +45,8 @@ def certify(
     >>> print(certify(np.eye(2), [1, -1], [0.0, 0.0], loss="hinge", radius=1, intercept=False))
     no linear model of norm ≤ 1 could have lost less than 0.6 on this stream; this learner lost 2.0, so its regret is
     at most +1.4.
+
+    docs/theory.md, section 6.
     """
     plain, lambda_ = unregularised(loss)
     require_loss(plain, "certify")

@@ -78,7 +78,18 @@ class Largest(NamedTuple):
 class Evidence:
     """The sums of a pass over a stream, from which `certificate` proves an upper bound on regret.
 
-    `ledger` has those of D1; each further field, if it is there, proves more.
+    `ledger` has those of D1, A = Σ g_t p_t and S = Σ g_t x_t with g_t the slope at the prediction p_t: against any u
+    the regret is at most A − ⟨S, u⟩. Each further field, if it is there, proves more. They are sums over the examples,
+    so those of several parts of a stream can be merged.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> run = rue.learn(X[:1000], y[:1000], learner=rue.OGD("hinge", "ball:10"))
+    >>> proved = run.evidence.certificate(rue.Ball(1))  # about any set, not only the learner's
+    >>> bool(proved.comparator_loss_at_least <= rue.best_in_hindsight(X[:1000], y[:1000], loss="hinge", radius=1).value)
+    True
+
+    docs/theory.md, section 6.
     """
 
     loss: Loss
