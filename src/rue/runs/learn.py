@@ -263,9 +263,9 @@ class PredictionLog:
 
 def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
     """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
-    average, parts = bool(learner.algorithm.averaging), []
+    frozen, parts = learner.frozen(), []
     for chunk in read_like(features, X).reads(labelled=False):
         if chunk.first_bad:
             raise chunk.error(chunk.first_bad)
-        parts.append(learner.predict_many(chunk.block, average=average))
+        parts.append(frozen.predict_many(chunk.block))
     return np.concatenate(parts) if parts else np.empty(0)

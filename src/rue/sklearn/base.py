@@ -83,11 +83,11 @@ class Online(BaseEstimator):
         check_is_fitted(self, "learner_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         with self._turn:
-            return self.learner_.predict_many(_canonical(X), average=bool(self.learner_.algorithm.averaging))
+            return self.learner_.frozen().predict_many(_canonical(X))
 
     @property
     def _point(self) -> Any:
-        return self.learner_.average if self.learner_.algorithm.averaging else self.learner_.point
+        return self.learner_.frozen().point
 
     @property
     def loss_(self) -> float:

@@ -77,7 +77,7 @@ def _predict_all(
 ) -> int:
     """Predict every row, to a file or to stdout; how many lines were skipped."""
     learner = model.learner
-    average = bool(learner.algorithm.averaging)
+    frozen = learner.frozen()
     skipped, head = 0, [csv_row(columns)]
     for chunk in stream.reads(labelled=False):
         if chunk.first_bad and bad == "stop":
@@ -85,7 +85,7 @@ def _predict_all(
         skipped += len(chunk.bad)
         if not len(chunk.block):
             continue
-        p = learner.predict_many(chunk.block, average=average)
+        p = frozen.predict_many(chunk.block)
         _score(model, book, chunk.block, p)
         shown = _read_as(model, p, reading)
         if writer is None:
