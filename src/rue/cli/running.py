@@ -192,15 +192,11 @@ class Running:
         driver = self.driver
         if driver.learner is None or driver.evidence is None or driver.labels is None:
             raise DataError("nothing was learnt, so there is no model to write.")
-        baselines = driver.baselines
         counts = {
             "skipped": driver.skipped,
             "refused": driver.refused,
             "missing": driver.missing,
-            "baselines": baselines.sums.tolist(),
-            "values": baselines.values.tolist(),
-            "masses": baselines.masses.tolist(),
-            "digits": baselines.digits,
+            **driver.baselines.to_dict(),
         }
         return Model(
             learner=driver.learner,
@@ -212,6 +208,7 @@ class Running:
             counts=counts,
             position=None if finished else self._position(),
             course=driver.course,
+            metrics=driver.metrics,
         )
 
     def _position(self) -> dict[str, Any]:

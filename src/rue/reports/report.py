@@ -16,6 +16,7 @@ from rue.outputs import write_file
 from rue.regret.bounds.statement import Bound
 from rue.regret.certificates.certificate import Certificate
 from rue.reports.explaining import features_in_use
+from rue.reports.scoring import metrics_in_words, metrics_report
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.learn import certificate_of
 from rue.streams.labels import plain
@@ -60,6 +61,8 @@ def report(
         "risk": loss / mass if mass else None,
         "mistakes": mistakes,
         "error_rate": mistakes / examples if mistakes is not None and examples else None,
+        "weight_total": mass,
+        "metrics": metrics_report(driver.metrics, driver.labels),
         "best_constant": _number(driver.baselines.best_constant(learner.loss)) if known else None,
         "no_change": _number(driver.baselines.no_change(learner.loss)) if known else None,
         "learner": repr(learner) if known else None,
@@ -220,7 +223,11 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     baselines = f"best constant {constant}, saying the last label again {again}"
     lines.append(_row("risk", f"{summary['risk']:.6g}, the mean loss before each update ({baselines})"))
     if summary["mistakes"] is not None:
-        lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}"))
+        once = " of the examples, each counted once whatever its weight" * (
+            summary["weight_total"] != summary["examples"]
+        )
+        lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}{once}"))
+    lines += [_row(*row) for row in _metrics(summary)]
     if summary["mixture"]:
         members, price = summary["mixture"]["words"].split("\n")
         lines += [_row("members", members), _row("", price)]
@@ -244,6 +251,15 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
         f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
     ]
     return "\n".join(lines)
+
+
+def _metrics(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines about metrics; they are younger than the run where a model of an older version was resumed."""
+    rows = metrics_in_words(summary["metrics"])
+    if rows and summary["metrics"]["examples"] < summary["examples"]:
+        heading, words = rows[0]
+        rows[0] = heading, f"{words}; of the last {summary['metrics']['examples']:,} examples"
+    return rows
 
 
 def _briefly(certificate: dict[str, Any]) -> str:

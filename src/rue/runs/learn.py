@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, Unpack
 
 import numpy as np
 
 from rue import ledger as accounts
-from rue.compiled import kernel
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
@@ -18,21 +18,28 @@ from rue.norms import norm
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
+from rue.runs.baselines import Baselines
 from rue.runs.driver import NO_CERTIFICATE, Driver
+from rue.runs.evaluation import Evaluation, score
+from rue.runs.metrics import Metrics
 from rue.streams import Block, Labels, ReadOptions, Stream, read, read_like
+from rue.streams.chunk import Chunk
 
-__all__ = ["PredictionLog", "Run", "certificate_of", "learn", "norm_of_point", "predictions_for", "score"]
+__all__ = [
+    "PredictionLog",
+    "Run",
+    "certificate_of",
+    "evaluate",
+    "learn",
+    "norm_of_point",
+    "predict_block",
+    "predictions_for",
+    "score",
+]
 
 
 LARGEST = 1e150
 """The norm of a learnt point from which on no ball of that size is looked at: nothing would be proved about it."""
-
-
-@kernel
-def score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
-    """ℓ(p, y) of each row."""
-    for i in range(y.size):
-        out[i] = loss.value(predictions[i], y[i])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,6 +84,10 @@ class Run:
     """How the members of a mixture have stood over time."""
     missing: int = 0
     """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
+    baselines: Baselines = dataclasses.field(default_factory=Baselines, repr=False)
+    """What the best constant prediction, and saying the last label again, would have lost."""
+    metrics: Metrics = dataclasses.field(default_factory=Metrics)
+    """Accuracy, AUC, F1, MAE and the like of `predictions`, and how they were over time."""
 
     @property
     def ledger(self) -> Ledger:
@@ -101,7 +112,10 @@ class Run:
 
     @property
     def mistakes(self) -> int | None:
-        """How many examples had y·p ≤ 0, a class that was not the most probable (Q4); None for a regression."""
+        """How many examples had y·p ≤ 0, a class that was not the most probable (Q4); None for a regression.
+
+        Every example counts as one, whatever its weight; `metrics["accuracy"]` is weighted, as `risk` is.
+        """
         return int(self.ledger.sums[accounts.MISTAKES]) if self.labels.task != "regress" else None
 
     @property
@@ -258,14 +272,33 @@ class PredictionLog:
             names=dict(stream.names.of),
             course=driver.course,
             missing=driver.missing,
+            baselines=driver.baselines,
+            metrics=driver.metrics,
         )
 
 
 def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
     """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
-    average, parts = bool(learner.algorithm.averaging), []
+    parts = []
     for chunk in read_like(features, X).reads(labelled=False):
         if chunk.first_bad:
             raise chunk.error(chunk.first_bad)
-        parts.append(learner.predict_many(chunk.block, average=average))
+        parts.append(predict_block(learner, chunk.block))
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+def predict_block(learner: Learner, block: Block) -> Any:
+    """Predictions of a learner that stands still for a block: by the average where it has one."""
+    return learner.predict_many(block, average=bool(learner.algorithm.averaging))
+
+
+def evaluate(learner: Learner, labels: Labels, training: Baselines, chunks: Iterable[Chunk], bad: str) -> Evaluation:
+    """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt."""
+    evaluation = Evaluation(learner.loss, labels, training)
+    for chunk in chunks:
+        if chunk.first_bad and bad == "stop":
+            raise chunk.error(chunk.first_bad)
+        evaluation.skipped += len(chunk.bad)
+        if len(chunk.block):
+            evaluation.enter(chunk.block, predict_block(learner, chunk.block))
+    return evaluation

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from rue.cli import options as o
@@ -210,13 +209,7 @@ def _resumed(
     driver = Driver.resume(model.learner, model.labels, model.evidence, course=model.course, bad=data.bad)
     for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
         setattr(driver, name, int(model.counts.get(name, 0)))
-    if "baselines" in model.counts:
-        driver.baselines = Baselines(
-            np.array(model.counts["baselines"], dtype=np.float64),
-            np.array(model.counts["values"], dtype=np.float64),
-            np.array(model.counts["masses"], dtype=np.float64),
-            int(model.counts["digits"]),
-        )
+    driver.baselines, driver.metrics = Baselines.from_dict(model.counts), model.metrics
     stream = data.open_like(model.features, paths, model.names)
     if model.position is not None:
         try:
