@@ -110,9 +110,9 @@ class Evaluation:
         """The sentence that warns of a model which loses more than a constant prediction; "" for one that does not."""
         if not self.weight:
             return ""
-        if self.training_constant is not None and self.loss > self.training_constant:
+        if self.training_constant is not None and _above(self.loss, self.training_constant):
             constant, which = self.training_constant, "that was best on the rows it learnt"
-        elif self.loss > (best := self.best_constant):
+        elif _above(self.loss, best := self.best_constant):
             constant, which = best, "that is best on these rows, known in hindsight only"
         else:
             return ""
@@ -123,6 +123,11 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return f"Evaluation(examples={self.examples}, risk={self.risk:.6g}, {self.metrics!r})"
+
+
+def _above(loss: float, constant: float) -> bool:
+    """Whether a total is larger than another by more than rounding."""
+    return loss - constant > 1e-9 * max(abs(loss), abs(constant))
 
 
 def _as_scores(y: Any, probabilities: Any) -> Any:
