@@ -13,6 +13,7 @@ from rue.errors import DataError, SettingsError
 from rue.models.file import Model, save_model
 from rue.outputs import Output
 from rue.runs.driver import Driver
+from rue.runs.holdout import Holdout
 from rue.streams import Block
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
@@ -121,6 +122,8 @@ class Running:
     """From where in the data to go on."""
     record: Callable[[Block, Any], None] = lambda block, predictions: None
     """Given each block as it was learnt, and its predictions."""
+    holdout: Holdout | None = None
+    """The last rows, which are not learnt."""
 
     def run(self, stop: threading.Event) -> str:
         """Learn everything; "" if all was learnt, else why not: INTERRUPTED, or a sentence about the data."""
@@ -157,7 +160,8 @@ class Running:
 
     def _reads(self, stop: threading.Event) -> Iterator[Chunk]:
         """What the driver is to learn; warnings about the data are shown before it is learnt."""
-        for chunk in self.data.reads(stop, self.position):
+        chunks = self.data.reads(stop, self.position)
+        for chunk in chunks if self.holdout is None else self.holdout.training(chunks):
             self.progress.tell(self.data.warnings)
             if len(chunk.block) and chunk.block.y is None:
                 raise DataError(f"{chunk.name} has no labels.")
@@ -192,15 +196,11 @@ class Running:
         driver = self.driver
         if driver.learner is None or driver.evidence is None or driver.labels is None:
             raise DataError("nothing was learnt, so there is no model to write.")
-        baselines = driver.baselines
         counts = {
             "skipped": driver.skipped,
             "refused": driver.refused,
             "missing": driver.missing,
-            "baselines": baselines.sums.tolist(),
-            "values": baselines.values.tolist(),
-            "masses": baselines.masses.tolist(),
-            "digits": baselines.digits,
+            **driver.baselines.to_dict(),
         }
         return Model(
             learner=driver.learner,
@@ -212,6 +212,7 @@ class Running:
             counts=counts,
             position=None if finished else self._position(),
             course=driver.course,
+            metrics=driver.metrics,
         )
 
     def _position(self) -> dict[str, Any]:
@@ -227,5 +228,6 @@ class Running:
             "line": self.position.line,
             "heads": self.data.heads(self.position),
             "tail": self.position.tail(),
+            "holdout": None if self.holdout is None else self.holdout.size,
             **({"predictions": None} if self.predictions is None else self.predictions.place()),
         }

@@ -55,6 +55,7 @@ def merge_models(base: Model, parts: Sequence[Model]) -> Model:
         names={slot: name for part in (*reversed(parts), base) for slot, name in part.names.items()},
         counts=_added(base.counts, [part.counts for part in parts]) | _baselines(base, parts, numbers),
         course=_course(base, parts, learner),
+        metrics=base.metrics.merge([part.metrics for part in parts], numbers),
     )
 
 

@@ -91,6 +91,7 @@ POSITION: dict[str, Rule] = {
     "heads": _each(_text),
     "tail": _text,
     "predictions": _or_none(_whole()),
+    "holdout": _or_none(_number),
 }
 
 

@@ -16,7 +16,9 @@ from rue.outputs import write_file
 from rue.regret.bounds.statement import Bound
 from rue.regret.certificates.certificate import Certificate
 from rue.reports.explaining import features_in_use
+from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words, metrics_report
 from rue.runs.driver import NO_CERTIFICATE, Driver
+from rue.runs.evaluation import Evaluation
 from rue.runs.learn import certificate_of
 from rue.streams.labels import plain
 from rue.version import __version__
@@ -37,10 +39,13 @@ def report(
     radius: float | None = None,
     audit: Audit | None = None,
     total: float = 0.0,
+    holdout: Evaluation | None = None,
+    test: Evaluation | None = None,
 ) -> dict[str, Any]:
     """The report of a run, ready for JSON; a number that does not exist, or is not finite, is None.
 
-    `features` counts those with a weight other than 0; `total` is how many seconds everything took.
+    `features` counts those with a weight other than 0; `total` is how many seconds everything took; `holdout` and
+    `test` are of examples that were not learnt.
     """
     learner, evidence = driver.learner, driver.evidence
     known = learner is not None and evidence is not None
@@ -60,6 +65,10 @@ def report(
         "risk": loss / mass if mass else None,
         "mistakes": mistakes,
         "error_rate": mistakes / examples if mistakes is not None and examples else None,
+        "weight_total": mass,
+        "metrics": metrics_report(driver.metrics, driver.labels),
+        "holdout": evaluation_report(holdout),
+        "test": evaluation_report(test),
         "best_constant": _number(driver.baselines.best_constant(learner.loss)) if known else None,
         "no_change": _number(driver.baselines.no_change(learner.loss)) if known else None,
         "learner": repr(learner) if known else None,
@@ -220,7 +229,12 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     baselines = f"best constant {constant}, saying the last label again {again}"
     lines.append(_row("risk", f"{summary['risk']:.6g}, the mean loss before each update ({baselines})"))
     if summary["mistakes"] is not None:
-        lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}"))
+        once = " of the examples, each counted once whatever its weight" * (
+            summary["weight_total"] != summary["examples"]
+        )
+        lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}{once}"))
+    lines += [_row(*row) for row in _metrics(summary)]
+    lines += _evaluated(summary, width)
     if summary["mixture"]:
         members, price = summary["mixture"]["words"].split("\n")
         lines += [_row("members", members), _row("", price)]
@@ -244,6 +258,33 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
         f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
     ]
     return "\n".join(lines)
+
+
+def _metrics(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines about metrics; they are younger than the run where a model of an older version was resumed."""
+    rows = metrics_in_words(summary["metrics"])
+    if rows and summary["metrics"]["examples"] < summary["examples"]:
+        heading, words = rows[0]
+        rows[0] = heading, f"{words}; of the last {summary['metrics']['examples']:,} examples"
+    return rows
+
+
+def _evaluated(summary: dict[str, Any], width: int) -> list[str]:
+    """The lines about examples that were not learnt."""
+    lines = []
+    for name, of in (("holdout", "the last {:,} rows, which were not learnt"), ("test", "the {:,} rows of the test")):
+        found = summary[name]
+        if found is None:
+            continue
+        if not found["examples"]:
+            lines.append(_row(name, "there is no row with a label"))
+            continue
+        rows = of.format(found["examples"])
+        lines.append(_row(name, f"{found['risk']:.6g}, the mean loss of the finished model on {rows}"))
+        lines.append(_row("", f"({baselines_in_words(found)})"))
+        lines += [_row("", text) for heading, text in metrics_in_words(found["metrics"]) if heading != "confusion"]
+        lines += [_wrap(f"warning: {found['warning']}", width)] if found["warning"] else []
+    return lines
 
 
 def _briefly(certificate: dict[str, Any]) -> str:

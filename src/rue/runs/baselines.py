@@ -170,7 +170,54 @@ class Baselines:
         if loss.log_mean:  # Σ w(e^c − y c), at c = ln of the mean
             mean = float(sums[MEAN])
             return float(sums[MASS]) * (mean - mean * math.log(mean)) if mean > 0.0 else 0.0
-        return _least(_at(loss, self.values, self.masses), float(self.values[0]), float(self.values[-1]))
+        return _least(_at(loss, self.values, self.masses), float(self.values[0]), float(self.values[-1]))[0]
+
+    def constant(self, loss: Loss) -> float:
+        """The prediction c for which Σ weight·ℓ(c, y_t) is least; not for several classes."""
+        sums = self.sums
+        if loss.task == "classify":
+            pair = _at(loss, np.array([-1.0, 1.0]), np.ascontiguousarray(sums[[NEGATIVE, POSITIVE]]))
+            return _least(pair, -64.0, 64.0)[1]
+        if loss.quadratic:
+            return float(sums[MEAN])
+        if loss.log_mean:
+            return math.log(sums[MEAN]) if sums[MEAN] > 0.0 else -64.0
+        return _least(_at(loss, self.values, self.masses), float(self.values[0]), float(self.values[-1]))[1]
+
+    def constant_for(self, loss: Loss) -> Callable[[Any], Any]:
+        """The losses, on other labels, of the constant prediction that is best for these.
+
+        Of several classes it predicts each as often as it came here; one that never came has the chance of one example.
+        """
+        if loss.task == "multiclass":
+            total = float(self.sums[MASS]) + 1.0
+            chances = dict(zip(self.values.tolist(), (self.masses / total).tolist(), strict=True))
+            return lambda y: np.array([-math.log(chances.get(label, 1.0 / total)) for label in y.tolist()])
+        c = self.constant(loss)
+
+        def losses(y: Any) -> Any:
+            distinct, where = np.unique(y, return_inverse=True)
+            return np.array([loss.value(c, label) for label in distinct.tolist()])[where]
+
+        return losses
+
+    @property
+    def empty(self) -> bool:
+        """Whether no label was entered."""
+        return not self.sums[MASS] > 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON for a model file, which has it among its counts."""
+        lists = {"baselines": self.sums.tolist(), "values": self.values.tolist(), "masses": self.masses.tolist()}
+        return {**lists, "digits": self.digits}
+
+    @classmethod
+    def from_dict(cls, counts: dict[str, Any]) -> Baselines:
+        """From the counts of a model file; empty where they have none."""
+        if "baselines" not in counts:
+            return cls()
+        sums, values, masses = (np.array(counts[name], dtype=np.float64) for name in ("baselines", "values", "masses"))
+        return cls(sums, values, masses, int(counts["digits"]))
 
     def no_change(self, loss: Loss) -> float:
         """The loss of predicting the last label again; for classes, with the confidence that is best in hindsight."""
@@ -192,7 +239,7 @@ class Baselines:
 
     def _classes(self, loss: Loss, masses: Any, low: float) -> float:
         """The least loss of one score c in [low, 64] on labels −1 and +1 of these weights."""
-        return _least(_at(loss, np.array([-1.0, 1.0]), np.ascontiguousarray(masses)), low, 64.0)
+        return _least(_at(loss, np.array([-1.0, 1.0]), np.ascontiguousarray(masses)), low, 64.0)[0]
 
 
 def _at(loss: Loss, y: Any, weights: Any) -> Callable[[float], float]:
@@ -203,12 +250,12 @@ def _at(loss: Loss, y: Any, weights: Any) -> Callable[[float], float]:
     return lambda c: float(total(as_compiled, c, y, weights))
 
 
-def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    """The least value of a convex function between two ends, by golden sections."""
+def _least(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """The least value of a convex function between two ends, by golden sections, and where it is."""
     ratio = 0.5 * (math.sqrt(5.0) - 1.0)
     a, b = high - ratio * (high - low), low + ratio * (high - low)
     at_a, at_b = function(a), function(b)
-    best = min(function(low), function(high), at_a, at_b)
+    best = min((function(low), low), (function(high), high), (at_a, a), (at_b, b))
     for _ in range(100):
         if at_a <= at_b:
             high, b, at_b = b, a, at_a
@@ -218,5 +265,5 @@ def _least(function: Callable[[float], float], low: float, high: float) -> float
             low, a, at_a = a, b, at_b
             b = low + ratio * (high - low)
             at_b = function(b)
-        best = min(best, at_a, at_b)
+        best = min(best, (at_a, a), (at_b, b))
     return best

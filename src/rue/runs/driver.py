@@ -22,6 +22,7 @@ from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import Accounts, EvidenceAccounts
 from rue.runs.baselines import Baselines
+from rue.runs.metrics import Metrics
 from rue.streams import Block, Labels, read
 from rue.streams.chunk import BadRow, Chunk, Position
 
@@ -108,9 +109,11 @@ class Driver:
         self.accounts: Any = None
         """The `Accounts`; by default those of evidence, opened with the first block."""
         self.reports = True
-        """Whether there is to be a report, for which baselines and course are kept."""
+        """Whether there is to be a report, for which baselines, metrics and course are kept."""
         self.baselines = Baselines()
         """What no learning at all would have lost."""
+        self.metrics = Metrics()
+        """Accuracy, AUC and the like of the predictions made before each update."""
         self.course = Course()
         """The losses and weights of a mixture's members over time."""
         self.task, self.intercept, self.budget = task, intercept, budget
@@ -309,6 +312,7 @@ class Driver:
         self.refused += begin - int(np.count_nonzero(np.isfinite(out))) - skipped
         if self.reports:
             self.baselines.enter(self.learner.loss, block.y, block.column_of_weights(), out)
+            self.metrics.enter(self.learner.loss, block.y, block.column_of_weights(), out)
         if stopped:
             self.stopped = BadExample(before + begin, stopped)
             return out[:begin]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 from typing import Any, Unpack
 
 import numpy as np
 
 from rue import ledger as accounts
-from rue.compiled import kernel
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
@@ -18,21 +18,31 @@ from rue.norms import norm
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
+from rue.runs.baselines import Baselines
 from rue.runs.driver import NO_CERTIFICATE, Driver
+from rue.runs.evaluation import Evaluation, score
+from rue.runs.holdout import Holdout
+from rue.runs.metrics import Metrics
 from rue.streams import Block, Labels, ReadOptions, Stream, read, read_like
+from rue.streams.block import as_array, is_readable
+from rue.streams.chunk import Chunk
+from rue.streams.data import Data
+from rue.streams.stream import Arrays
 
-__all__ = ["PredictionLog", "Run", "certificate_of", "learn", "norm_of_point", "predictions_for", "score"]
+__all__ = [
+    "PredictionLog",
+    "Run",
+    "certificate_of",
+    "evaluate",
+    "learn",
+    "norm_of_point",
+    "predictions_for",
+    "score",
+]
 
 
 LARGEST = 1e150
 """The norm of a learnt point from which on no ball of that size is looked at: nothing would be proved about it."""
-
-
-@kernel
-def score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
-    """ℓ(p, y) of each row."""
-    for i in range(y.size):
-        out[i] = loss.value(predictions[i], y[i])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,6 +87,14 @@ class Run:
     """How the members of a mixture have stood over time."""
     missing: int = 0
     """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
+    baselines: Baselines = dataclasses.field(default_factory=Baselines, repr=False)
+    """What the best constant prediction, and saying the last label again, would have lost."""
+    metrics: Metrics = dataclasses.field(default_factory=Metrics)
+    """Accuracy, AUC, F1, MAE and the like of `predictions`, and how they were over time."""
+    holdout: Evaluation | None = None
+    """How the finished model did on the last rows, which were not learnt, if `learn` was given a `holdout`."""
+    test: Evaluation | None = None
+    """How the finished model did on the examples that `learn` was given as `test`."""
 
     @property
     def ledger(self) -> Ledger:
@@ -101,7 +119,10 @@ class Run:
 
     @property
     def mistakes(self) -> int | None:
-        """How many examples had y·p ≤ 0, a class that was not the most probable (Q4); None for a regression."""
+        """How many examples had y·p ≤ 0, a class that was not the most probable (Q4); None for a regression.
+
+        Every example counts as one, whatever its weight; `metrics["accuracy"]` is weighted, as `risk` is.
+        """
         return int(self.ledger.sums[accounts.MISTAKES]) if self.labels.task != "regress" else None
 
     @property
@@ -124,6 +145,10 @@ class Run:
         largest magnitude: the default for learners that do so too.
         """
         return certificate_of(self.learner, self.evidence, self.refused + self.skipped, radius, domain, units)
+
+    def evaluate(self, chunks: Iterable[Chunk], bad: str = "stop") -> Evaluation:
+        """How the learner as it stands does on examples that it does not learn."""
+        return evaluate(self.learner, self.labels, self.baselines, chunks, bad)
 
     def predict(self, X: Any) -> Any:
         """Predictions of the learner as it stands for data of the kind it has learnt; see `predictions_for`."""
@@ -195,6 +220,8 @@ def learn(
     units: str = "raw",
     witnesses: Any = None,
     curvature: bool = False,
+    holdout: float | None = None,
+    test: Any = None,
     **how: Unpack[ReadOptions],
 ) -> Run:
     """Learn a stream in one pass: predict each example, add up its loss, then learn it (docs/theory.md, Q1).
@@ -205,6 +232,10 @@ def learn(
     −1/+1, true/false, or as any words, two or more; as other numbers with task="classify", or "multiclass" if a stream
     may hold two at first. The learner given is copied, never changed; by default it is the one that fits the labels. An
     unusable example stops the run, or with bad="skip" is passed over and counted.
+
+    `holdout` and `test` measure the model that is kept: `run.holdout` is of the last rows, a share such as 0.2 or a
+    number of them, which are predicted at the end and never learnt; `run.test` of other examples, in a pair (X, y) of
+    arrays, or in a file or a table that has the columns of this one.
 
     More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
     several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.
@@ -218,10 +249,32 @@ def learn(
     stream, log = read(X, y, weights, **how), PredictionLog()
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
-    for part in driver.run(stream.reads(), lent=stream.lent):
+    held = None if holdout is None else Holdout(stream, holdout)
+    chunks = stream.reads() if held is None else held.training(stream.reads())
+    for part in driver.run(chunks, lent=stream.lent):
         log.add(driver, part.block, part.predictions)
         part.require_good()
-    return log.run(driver, stream)
+    run = log.run(driver, stream)
+    if held is not None:
+        run = dataclasses.replace(run, holdout=run.evaluate(held.chunks(), bad))
+    if test is not None:
+        run = dataclasses.replace(run, test=run.evaluate(_test_chunks(run.features, test), bad))
+    return run
+
+
+def _test_chunks(features: dict[str, Any], test: Any) -> Iterator[Chunk]:
+    """The examples that `learn` is to test with: a file or a table, or a tuple of X, y and perhaps weights."""
+    if is_readable(test) and not isinstance(test, tuple):
+        return read_like(features, test).reads()
+    if not isinstance(test, tuple) or len(test) not in (2, 3):
+        raise SettingsError("learn: test is a pair (X, y), or a file or a table like the one that was learnt.")
+    X, *columns = test
+    if not is_readable(X):
+        return Arrays(X, *columns, *[None] * (3 - len(test))).reads()
+    stream = read_like(features, X)
+    assert isinstance(stream, Data)
+    stream.y, stream.weights = (*(as_array(column, "labels") for column in columns), None)[:2]
+    return stream.reads(labelled=False)
 
 
 class PredictionLog:
@@ -258,14 +311,28 @@ class PredictionLog:
             names=dict(stream.names.of),
             course=driver.course,
             missing=driver.missing,
+            baselines=driver.baselines,
+            metrics=driver.metrics,
         )
 
 
 def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
-    """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
+    """Predictions of the model that stays (`Learner.frozen`) for data read as those it has learnt; labels may lack."""
     frozen, parts = learner.frozen(), []
     for chunk in read_like(features, X).reads(labelled=False):
         if chunk.first_bad:
             raise chunk.error(chunk.first_bad)
         parts.append(frozen.predict_many(chunk.block))
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+def evaluate(learner: Learner, labels: Labels, training: Baselines, chunks: Iterable[Chunk], bad: str) -> Evaluation:
+    """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt."""
+    evaluation, frozen = Evaluation(learner.loss, labels, training), learner.frozen()
+    for chunk in chunks:
+        if chunk.first_bad and bad == "stop":
+            raise chunk.error(chunk.first_bad)
+        evaluation.skipped += len(chunk.bad)
+        if len(chunk.block):
+            evaluation.enter(chunk.block, frozen.predict_many(chunk.block))
+    return evaluation

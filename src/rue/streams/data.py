@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -173,16 +174,37 @@ class Data:
     ) -> Iterator[Chunk]:
         """The chunks after a position, in order, parsed ahead; without `labelled`, labels may be missing."""
         stop, after = stop or threading.Event(), after or Position()
-        for chunk in self._with_arrays(read_ahead(partial(self._parsers, after, labelled), stop)):
+        for chunk in self._with_arrays(read_ahead(partial(self._parsers, after, labelled), stop), after.file):
             if self.columns is not None and not self.names.of:
                 self.names.add(enumerate(self.columns.own))
             self.names.add(chunk.names)
             yield chunk
 
-    def _with_arrays(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Give the rows of tables in memory their labels and weights where these are arrays, a value for each row."""
+    def starts(self) -> Iterator[tuple[int, Position]] | None:
+        """As `Stream.starts`: files are read once to count their examples, tables in memory know their rows."""
+        if any(source.piped for source in self.sources):
+            return None
+        if self.format != "table":
+            return self._counted()
+        if not all(hasattr(table, "__len__") for table in self.paths):
+            return None  # an Arrow reader
+        ends = itertools.accumulate(map(len, self.paths), initial=0)
+        return ((rows, Position(file=file)) for file, rows in enumerate(ends))
+
+    def _counted(self) -> Iterator[tuple[int, Position]]:
+        rows, place = 0, Position()
+        for chunk in self.reads():
+            yield rows, place
+            rows, place = rows + len(chunk.block), dataclasses.replace(chunk.end, tail=Position().tail)
+        yield rows, place
+
+    def _with_arrays(self, chunks: Iterator[Chunk], file: int) -> Iterator[Chunk]:
+        """Give the rows of tables in memory their labels and weights where these are arrays, a value for each row.
+
+        `file` is the table that the chunks begin in.
+        """
         given = [column for column in (self.y, self.weights) if column is not None]
-        file, before, after = 0, 0, 0
+        before = after = sum(map(len, self.paths[:file])) if given else 0
         for chunk in chunks:
             if given:
                 if chunk.end.file != file:

@@ -38,6 +38,13 @@ class Stream(Protocol):
         """The chunks, with their bad rows and positions; without `labelled`, labels may be missing."""
         ...
 
+    def starts(self) -> Iterator[tuple[int, Position]] | None:
+        """Numbers of rows and how far reading has come before each, from 0 up to the number of all rows.
+
+        None for a pipe or an iterator, which can be read only once.
+        """
+        ...
+
     def describe(self) -> dict[str, Any]:
         """What a model must know of it to read other data in the same way."""
         ...
@@ -143,6 +150,12 @@ class Arrays:
             lines = range(rows + 1, rows + len(block) + 1)
             rows += len(block)
             yield Chunk(block, lines, end=Position(rows, rows))
+
+    def starts(self) -> Iterator[tuple[int, Position]] | None:
+        if is_stream(self.X):
+            return None
+        rows = len(self.X) if isinstance(self.X, Block | list | tuple) else int(self.X.shape[0])
+        return iter([(0, Position()), (rows, Position(rows, rows))])
 
     def describe(self) -> dict[str, Any]:
         return {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from rue.cli import options as o
@@ -25,10 +25,13 @@ from rue.outputs import require_apart, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.reports.report import page, report, write_report
 from rue.runs.baselines import Baselines
-from rue.runs.driver import Driver
-from rue.runs.learn import PredictionLog
+from rue.runs.driver import NUMBERS, Driver
+from rue.runs.evaluation import Evaluation
+from rue.runs.holdout import Holdout
+from rue.runs.learn import PredictionLog, evaluate
 from rue.streams.chunk import Position
 from rue.streams.data import Data
+from rue.streams.formats import find_source
 
 __all__ = ["learn"]
 
@@ -53,12 +56,25 @@ def learn(
     plot: Annotated[
         str | None, typer.Option(metavar="OUT.png|.svg", help="Draw risk and certificate (keeps 16 bytes an example).")
     ] = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE|ROWS",
+            help="Do not learn the last rows, a share such as 0.2 or a number of them: predict them with the finished "
+            "model and say how well that went.",
+        ),
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Predict another file with the finished model and say so too.")
+    ] = None,
     radius: o.Radius = None,
     quiet: o.Quiet = False,
 ) -> int:
     """Learn a stream in one pass, with nothing to tune, and say how well it went.
 
     `rue learn clicks.csv --target clicked --model clicks.rue`
+
+    `rue learn clicks.csv --target clicked --holdout 0.2`
 
     `zcat day.vw.gz | rue learn - --format vw --learner ogd --loss hinge --domain ball:10`
     """
@@ -94,7 +110,10 @@ def learn(
         stream = data.open(paths)
         stream.naming = model is not None or checkpoint is not None
         position, number, written, history = START, 1, None, []
-    require_not_read(outputs, stream.paths)
+    held = _holdout(stream, holdout, None if resume is None else at, checkpoint)
+    if test is not None:
+        find_source(test, data.format).open().close()  # fail now if it is unreadable, not when all is learnt
+    require_not_read(outputs, stream.paths if test is None else [*stream.paths, test])
     if resume is not None:  # --model and --checkpoint may overwrite the resumed file, which is already in memory
         require_not_read({"--predictions": predictions, "--report": report_path, "--plot": plot}, [resume])
     before = driver.examples
@@ -111,6 +130,7 @@ def learn(
         history,
         number,
         position,
+        holdout=held,
     )
     if plot is not None:
         running.record = lambda block, predictions: log.add(driver, block, predictions)
@@ -119,7 +139,13 @@ def learn(
             why = running.run(asked.stop)
             history.append(history_entry(driver.examples - before, paths))
             why = _finish(running, why, model, checkpoint)
-            summary = report(driver, radius=radius, total=time.monotonic() - started)
+            evaluations: dict[str, Any] = {}
+            if not why:
+                try:
+                    evaluations |= _evaluations(running, data, test, asked.stop)
+                except DataError as error:
+                    why = str(error)
+            summary = report(driver, radius=radius, total=time.monotonic() - started, **evaluations)
             write_report(summary, report_path)
             if plot is not None and driver.examples:
                 log.run(driver, stream).plot(path=plot)
@@ -145,6 +171,40 @@ def _witnesses(learner: Learner | None, radius: float | None) -> dict[str, Any]:
     if learner is not None and not isinstance(learner.algorithm, Pooled):
         return {}
     return {"units": "largest", "witnesses": RADII if radius is None else radius, "quick": True}
+
+
+def _holdout(stream: Data, size: float | None, at: dict[str, Any] | None, checkpoint: str | None) -> Holdout | None:
+    """The last rows, which are not learnt; a run that is resumed within its data goes on with its own."""
+    if at is not None:
+        before = at.get("holdout")  # checkpoints of older versions have none
+        if size is not None and size != before:
+            started = "without one" if before is None else f"with {before:g}"
+            raise SettingsError(f"--holdout contradicts --resume: it was started {started}; leave --holdout out.")
+        size = before
+    if size is None:
+        return None
+    held = Holdout(stream, size)
+    if held.begin is None and checkpoint is not None:
+        raise SettingsError(
+            "--holdout keeps the last rows of a pipe in memory, where no checkpoint has them: leave --checkpoint out, "
+            "or give a file."
+        )
+    return held
+
+
+def _evaluations(
+    running: Running, data: o.DataOptions, test: str | None, stop: threading.Event
+) -> dict[str, Evaluation]:
+    """How the finished model does on the rows held out and on the test file, where these were asked for."""
+    driver, asked = running.driver, {}
+    if running.holdout is not None:
+        asked["holdout"] = running.holdout.chunks(stop)
+    if test is not None:
+        asked["test"] = data.open_like(running.data.describe(), [test]).reads(stop)
+    return {
+        name: evaluate(driver.learner, driver.labels or NUMBERS, driver.baselines, chunks, data.bad)
+        for name, chunks in asked.items()
+    }
 
 
 def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> str:
@@ -210,17 +270,12 @@ def _resumed(
     driver = Driver.resume(model.learner, model.labels, model.evidence, course=model.course, bad=data.bad)
     for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
         setattr(driver, name, int(model.counts.get(name, 0)))
-    if "baselines" in model.counts:
-        driver.baselines = Baselines(
-            np.array(model.counts["baselines"], dtype=np.float64),
-            np.array(model.counts["values"], dtype=np.float64),
-            np.array(model.counts["masses"], dtype=np.float64),
-            int(model.counts["digits"]),
-        )
+    driver.baselines, driver.metrics = Baselines.from_dict(model.counts), model.metrics
     stream = data.open_like(model.features, paths, model.names)
     if model.position is not None:
         try:
-            require(model.position, POSITION, "position", needed=POSITION)
+            older = {"holdout"}  # which positions of older versions do not have
+            require(model.position, POSITION, "position", needed=[name for name in POSITION if name not in older])
         except DataError as error:
             raise DataError(f"{path} is damaged: {error}.") from None
         _require_same(path, model.position, stream)
