@@ -105,7 +105,8 @@ def _score(model: Model, book: Any, block: Block, p: Any) -> None:
         return
     y = np.asarray(model.labels.encode(block.y), dtype=np.float64)
     if model.labels.task == "multiclass":
-        y, p = _as_scores(block.y, y, p)
+        assert isinstance(model.learner, ClassLearner)
+        y, p = _as_scores(block.y, y, p, model.learner.names_of_next)
     known = np.array([bool(model.learner.loss.accepts(label)) for label in y.tolist()]) & np.isfinite(p)
     loss, weights = model.learner.loss, block.column_of_weights()
     sums = book.ledger.sums
@@ -117,12 +118,12 @@ def _score(model: Model, book: Any, block: Block, p: Any) -> None:
         sums[MISTAKES] += float(y[i] * p[i] <= 0.0)
 
 
-def _as_scores(labels: Any, y: Any, p: Any) -> tuple[Any, Any]:
-    """The probability of each row's class, negative where another has as much; a class never seen has the reserve."""
+def _as_scores(labels: Any, y: Any, p: Any, names: int) -> tuple[Any, Any]:
+    """The probability of each row's class, negative where another has as much; a new one has its part of p[:, 0]."""
     unseen = np.isnan(y) | (y >= p.shape[1])
     missing = np.array([label is None or label != label or label == "" for label in np.asarray(labels).tolist()])
     place = np.where(unseen, 0, y).astype(np.int64)
-    own = p[np.arange(y.size), place]
+    own = p[np.arange(y.size), place] / np.where(unseen, names, 1)
     others = np.delete(p, 0, axis=1)
     others[~unseen, place[~unseen] - 1] = -1.0
     wrong = unseen | (others.max(axis=1, initial=-1.0) >= own)
