@@ -18,6 +18,7 @@ from rue import ledger as sums_of
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.mixture.standing import Course, next_mark
+from rue.memory import memory_limit
 from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import Accounts, EvidenceAccounts
@@ -51,6 +52,14 @@ class LearntPart(NamedTuple):
     """p_t, made before the update; NaN where an example was refused or skipped."""
     bad: BadRow | None
     """The row that stopped the run, if one did."""
+    probabilities: Any = None
+    """Of more than two classes, those of every class, made before the update, if the driver `notes_probabilities`.
+
+    A row for each prediction, and a column for each of `driver.labels.classes`, as far as they are known after this
+    part: a later part may have more columns, never fewer, and their order stays. NaN in the row of an example that was
+    refused or skipped; 0 for a class that had not been learnt when the row came. What a row lacks to 1 is the
+    probability that a class never seen before comes. None if the matrix would take an eighth of the memory or more.
+    """
 
     @property
     def position(self) -> Position:
@@ -119,6 +128,10 @@ class Driver:
         self.task, self.intercept, self.budget = task, intercept, budget
         self.most_skipped = math.inf if bad == "skip" else 0.0
         """How many unusable examples are passed over before one ends the run."""
+        self.notes_probabilities = False
+        """Whether, of more than two classes, the probabilities of all are noted for each row of a part."""
+        self.probabilities: Any = None
+        """Those of the last block, as `LearntPart.probabilities` has them; None if they are not noted."""
         self.halves_blocks = True
         """Whether a block that memory cannot hold is halved to find the row, or raises `NoRoom` as a whole."""
         self.skipped = 0
@@ -217,7 +230,8 @@ class Driver:
             bad = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
         elif bad is None:
             self.skipped += len(chunk.bad)
-        return LearntPart(chunk, block.first(predictions.size), predictions, bad)
+        probabilities = None if not len(block) or self.probabilities is None else self.probabilities[: predictions.size]
+        return LearntPart(chunk, block.first(predictions.size), predictions, bad, probabilities)
 
     # A block.
 
@@ -242,6 +256,9 @@ class Driver:
         self.begin(block.y)
         assert self.labels is not None
         self.labels = self.labels.extended(block.y)
+        shape = len(block), len(self.labels.classes)
+        noted = self.notes_probabilities and self.labels.task == "multiclass"
+        self.probabilities = np.full(shape, np.nan) if noted and 64 * math.prod(shape) < memory_limit() else None
         if not (self.reports and self.learner.algorithm.mixes):
             return self._learn_part(block)
         begin, parts = 0, []
@@ -296,9 +313,10 @@ class Driver:
         assert self.labels is not None
         ledger = self.accounts.ledger(self.learner, block)
         out, begin, skipped, stopped = np.empty(len(block)), 0, 0, ""
+        noted = () if self.probabilities is None else (self.probabilities[before : before + len(block)],)
         started = self.clock()
         while begin < len(block) and not stopped:
-            begin, why = self.learner.run_block(block, ledger, out, begin)
+            begin, why = self.learner.run_block(block, ledger, out, begin, *noted)
             if why and self.labels.task != "regress" and np.isnan(block.y[begin]):
                 why = self.labels.complaint(given[begin])
             if why and self.skipped + skipped >= self.most_skipped:

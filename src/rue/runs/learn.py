@@ -14,6 +14,7 @@ from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.mixture.standing import Course, Standing, standing
 from rue.ledger import Ledger
+from rue.memory import memory_limit
 from rue.norms import norm
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
@@ -95,6 +96,13 @@ class Run:
     """How the finished model did on the last rows, which were not learnt, if `learn` was given a `holdout`."""
     test: Evaluation | None = None
     """How the finished model did on the examples that `learn` was given as `test`."""
+    probabilities: Any = None
+    """Of more than two classes, those of every class, made before the update: a column for each of `labels.classes`.
+
+    0 for a class that had not been learnt yet, NaN in the row of an example that was refused or skipped; what a row
+    lacks to 1 is the probability that a class never seen before comes. None for two classes, for numbers, and where the
+    matrix would take an eighth of the memory or more.
+    """
 
     @property
     def ledger(self) -> Ledger:
@@ -246,13 +254,14 @@ def learn(
     10473
     """
     driver = Driver(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
+    driver.notes_probabilities = True
     stream, log = read(X, y, weights, **how), PredictionLog()
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
     held = None if holdout is None else Holdout(stream, holdout)
     chunks = stream.reads() if held is None else held.training(stream.reads())
     for part in driver.run(chunks, lent=stream.lent):
-        log.add(driver, part.block, part.predictions)
+        log.add(driver, part.block, part.predictions, part.probabilities)
         part.require_good()
     run = log.run(driver, stream)
     if held is not None:
@@ -282,12 +291,26 @@ class PredictionLog:
 
     def __init__(self) -> None:
         self.parts: list[tuple[Any, Any, Any]] = []
+        self.probabilities: list[Any] | None = []
+        """Of more than two classes those of every class, for each part; None where they are not noted or too many."""
 
-    def add(self, driver: Driver, block: Block, predictions: Any) -> None:
+    def add(self, driver: Driver, block: Block, predictions: Any, probabilities: Any = None) -> None:
         """A block that was learnt and its predictions; copies, since a stream may use the block's memory again."""
         if driver.labels is not None and len(block):
             weights = None if block.weights is None else block.weights.copy()
             self.parts.append((predictions, np.array(driver.labels.encode(block.y)), weights))
+            rows = len(block) + sum(map(len, self.probabilities or []))
+            if probabilities is None or 64 * rows * probabilities.shape[1] >= memory_limit():
+                self.probabilities = None
+            elif self.probabilities is not None:
+                self.probabilities.append(probabilities)
+
+    def matrix(self) -> Any:
+        """The probabilities of all parts, with a column for each class that came in any; None if there are none."""
+        if not self.probabilities:
+            return None
+        classes = self.probabilities[-1].shape[1]
+        return np.concatenate([np.pad(part, ((0, 0), (0, classes - part.shape[1]))) for part in self.probabilities])
 
     def run(self, driver: Driver, stream: Stream) -> Run:
         """The whole run."""
@@ -313,6 +336,7 @@ class PredictionLog:
             missing=driver.missing,
             baselines=driver.baselines,
             metrics=driver.metrics,
+            probabilities=self.matrix(),
         )
 
 
