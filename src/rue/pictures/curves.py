@@ -65,7 +65,7 @@ class Rounds:
     @classmethod
     def of(cls, run: Run) -> Rounds:
         weights = np.ones(run.y.size) if run.weights is None else run.weights.astype(np.float64)
-        counts = np.isfinite(run.predictions) & (weights > 0.0)
+        counts = run.scored
         return cls(run.losses[counts], weights[counts], run.y[counts], run.predictions[counts])
 
     @property
