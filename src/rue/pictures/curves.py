@@ -140,7 +140,9 @@ def range_of(source: Run | Audit) -> float | None:
     if scales is None or not source.learner.domain.bounded:
         return None
     loss, X = source.learner.loss, float(np.linalg.norm(scales))
-    ends = {} if loss.task == "classify" else {"y_low": float(source.y.min()), "y_high": float(source.y.max())}
+    ends = (
+        {} if loss.task == "classify" else {"y_low": float(np.nanmin(source.y)), "y_high": float(np.nanmax(source.y))}
+    )
     try:
         B = loss_range(loss, source.learner.domain, X, d=source.learner.coordinates, **ends)
     except RueError:

@@ -303,9 +303,12 @@ def as_labels(values: Any) -> Any:
     if column.ndim != 1 or not (listed or column.dtype.kind == "O"):
         return column
     labels = list(values) if listed else column.tolist()
-    missing = [_is_missing(label) for label in labels]
-    if not any(missing):
+    try:
+        if not any(map(_is_missing, set(labels))):  # a few labels instead of all: a block is made several times
+            return column
+    except TypeError:  # a label that cannot be hashed is refused elsewhere
         return column
+    missing = [_is_missing(label) for label in labels]
     column = np.empty(len(labels), dtype=object)
     column[:] = labels
     column[missing] = None
