@@ -17,7 +17,7 @@ from rue.streams import Labels
 
 __all__ = ["merge_models"]
 
-_ADDED = ("skipped", "refused", "missing")
+_ADDED = ("skipped", "refused", "unlabelled", "missing")
 """The counts that add up; `_baselines` merges the others."""
 
 
