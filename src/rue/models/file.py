@@ -96,7 +96,9 @@ def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     2
     """
     if isinstance(what, Run):
-        counts = {"refused": what.refused, "skipped": what.skipped, "missing": what.missing}
+        counts: dict[str, Any] = {"refused": what.refused, "skipped": what.skipped, "missing": what.missing}
+        if what.class_weights is not None:
+            counts["class_weight"] = what.class_weights.to_json()
         history = [history_entry(what.examples)]
         parts = what.learner, what.evidence, what.labels, history, what.features, what.names, counts
         what = Model(*parts, course=what.course)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,6 +19,7 @@ from rue.norms import norm
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.streams import Block, Labels, ReadOptions, Stream, read, read_like
 
@@ -60,7 +62,7 @@ class Run:
     y: Any
     """The labels as the loss takes them."""
     weights: Any
-    """The examples' weights, or None."""
+    """The examples' weights, those of their classes among them, or None."""
     evidence: Evidence
     """The sums from which regret is certified; those of several runs add up (`run.evidence.merged`)."""
     refused: int
@@ -77,6 +79,8 @@ class Run:
     """How the members of a mixture have stood over time."""
     missing: int = 0
     """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
+    class_weights: ClassWeights | None = None
+    """What the examples' weights were multiplied by."""
 
     @property
     def ledger(self) -> Ledger:
@@ -192,6 +196,8 @@ def learn(
     weights: Any = None,
     bad: str = "stop",
     task: str = "auto",
+    positive: Any = None,
+    class_weight: Any = None,
     units: str = "raw",
     witnesses: Any = None,
     curvature: bool = False,
@@ -206,6 +212,10 @@ def learn(
     may hold two at first. The learner given is copied, never changed; by default it is the one that fits the labels. An
     unusable example stops the run, or with bad="skip" is passed over and counted.
 
+    Of two classes the last in sorted order is +1, unless their meaning says otherwise (yes and no, 0 and 1) or
+    `positive` does. `class_weight` multiplies the weights of examples by those of their classes: a dictionary such as
+    {"yes": 5}, or "balanced", n/(k·n_c) with the counts so far (`ClassWeights`).
+
     More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
     several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.
 
@@ -214,13 +224,16 @@ def learn(
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
     10473
     """
-    driver = Driver(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
+    evidence: dict[str, Any] = {"units": units, "witnesses": witnesses, "curvature": curvature}
+    driver = Driver(learner, task=task, bad=bad, positive=positive, class_weight=class_weight, **evidence)
     stream, log = read(X, y, weights, **how), PredictionLog()
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
     for part in driver.run(stream.reads(), lent=stream.lent):
         log.add(driver, part.block, part.predictions)
         part.require_good()
+    for note in driver.notes:
+        warnings.warn(note, stacklevel=2)
     return log.run(driver, stream)
 
 
@@ -258,6 +271,7 @@ class PredictionLog:
             names=dict(stream.names.of),
             course=driver.course,
             missing=driver.missing,
+            class_weights=driver.class_weights,
         )
 
 

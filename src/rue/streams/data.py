@@ -153,6 +153,11 @@ class Data:
         )
 
     @property
+    def piped(self) -> bool:
+        """Whether it is a pipe, whose rows come when they come."""
+        return any(source.piped for source in self.sources)
+
+    @property
     def size(self) -> int | None:
         """The bytes of all files together; None if byte offsets do not measure progress."""
         if not all(source.plain for source in self.sources) or self._format.counts_rows:

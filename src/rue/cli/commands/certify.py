@@ -20,6 +20,7 @@ from rue.regret.certificates.certificate import require_domain
 from rue.regret.certificates.evidence import open_evidence
 from rue.reports.report import certificate_report, write_report
 from rue.streams import Block, Labels
+from rue.streams.settling import settle
 
 __all__ = ["certify"]
 
@@ -30,7 +31,7 @@ def certify(
     predictions: Annotated[str, typer.Option(help="A CSV with a column `prediction`, or one number a line.")],
     loss: Annotated[str, typer.Option(help="The loss that scores them.")],
     learning: Annotated[o.LearnerOptions, "domain no_intercept"],
-    data: Annotated[o.DataOptions, "target format bits weight drop category separator max_line bad"],
+    data: Annotated[o.DataOptions, "target positive format bits weight drop category separator max_line bad"],
     radius: o.Radius = None,
     reading: Annotated[str, typer.Option("--as", help="What the numbers are: score or probability.")] = "score",
     witnesses: Annotated[str, typer.Option(help="Radii of witnesses that prove more, separated by commas.")] = "",
@@ -57,8 +58,14 @@ def certify(
     p = _scores(predictions, reading)
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
     evidence = open_evidence(scoring, units=units, witnesses=radii)
-    labels, before, left_out, skipped = None, 0, 0, 0
-    for chunk in stream.reads():
+    labels: Labels | None = None
+    before, left_out, skipped = 0, 0, 0
+
+    def begin(y: Any) -> None:
+        nonlocal labels
+        labels = Labels.under(scoring, y, data.positive)
+
+    for chunk in settle(stream.reads(), begin, scoring.task, data.positive, stops_at_bad=data.bad == "stop"):
         if chunk.first_bad and data.bad == "stop":
             raise chunk.error(chunk.first_bad)
         skipped += len(chunk.bad)
@@ -67,7 +74,8 @@ def certify(
             continue
         if block.y is None:
             raise DataError(f"{chunk.name} has no labels: nothing can be scored.")
-        labels = (labels or Labels.under(scoring, block.y)).extended(block.y)
+        assert labels is not None
+        labels = labels.extended(block.y)
         part = p[before : before + len(block)]
         if part.size != len(block):
             raise DataError(f"{predictions} has {p.size:,} predictions, but there are more examples.")
@@ -95,7 +103,7 @@ def _scores(path: str, reading: str) -> Any:
     except UnicodeDecodeError:
         raise DataError(f"{path} is not text: give one number a line.") from None
     lines = [line.split()[0] if line.split() else "" for line in words]
-    start = 1 if lines and lines[0].strip('"').lower() == "prediction" else 0
+    start = 1 if lines and lines[0].strip('"').lower() in ("prediction", "probability") else 0
     numbers = []
     for number, word in enumerate(lines[start:], start + 1):
         if word:

@@ -25,10 +25,12 @@ from rue.outputs import require_apart, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.reports.report import page, report, write_report
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import Driver
 from rue.runs.learn import PredictionLog
 from rue.streams.chunk import Position
 from rue.streams.data import Data
+from rue.streams.labels import is_called
 
 __all__ = ["learn"]
 
@@ -39,7 +41,9 @@ __all__ = ["learn"]
 )
 def learn(
     paths: o.DataPaths,
-    data: Annotated[o.DataOptions, "target task bad format bits weight drop category separator max_line"],
+    data: Annotated[
+        o.DataOptions, "target task positive class_weight bad format bits weight drop category separator max_line"
+    ],
     learning: o.LearnerOptions,
     passes: Annotated[int | None, typer.Option(min=1, help="How often to go over the data; once if not given.")] = None,
     model: Annotated[str | None, typer.Option(metavar="OUT", help="Write the model.")] = None,
@@ -89,6 +93,8 @@ def learn(
             bad=data.bad,
             intercept=learning.intercept,
             budget=learning.budget,
+            positive=data.positive,
+            class_weight=data.class_weight,
             **_witnesses(learner, radius),
         )
         stream = data.open(paths)
@@ -202,12 +208,18 @@ def _resumed(
         "--weight": columns.get("weight"),
         "--bits": model.features.get("bits", columns.get("bits", 20)),  # text has bits but no columns
     }
+    class_weights = ClassWeights.from_json(model.counts.get("class_weight"))
+    if model.labels is not None and data.positive is not None and is_called(model.labels.positive, data.positive):
+        same["--positive"] = data.positive
+    if (given := ClassWeights.make(data.class_weight)) is not None and class_weights is not None:
+        same["--class-weight"] = data.class_weight if given.rule == class_weights.rule else None
     for name, value in (o.changed(learning) | o.changed(data)).items():
         if name not in FREE and value != same.get(name):
             raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")
     if model.evidence is None or model.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     driver = Driver.resume(model.learner, model.labels, model.evidence, course=model.course, bad=data.bad)
+    driver.class_weights = class_weights
     for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
         setattr(driver, name, int(model.counts.get(name, 0)))
     if "baselines" in model.counts:

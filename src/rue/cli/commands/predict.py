@@ -50,7 +50,7 @@ def predict(
     require_not_read({"--out": out}, [model, *stream.paths])
     book = open_evidence(learner.loss)
     table = learner.loss.task == "multiclass" and reading != "label"
-    columns = _heads(loaded) if table else ("prediction",)
+    columns = _heads(loaded) if table else (_head(loaded, reading),)
     writer = None if out is None else Predictions(out, columns=columns)
     try:
         skipped = _predict_all(loaded, stream, book, reading, data.bad, writer, columns)
@@ -127,6 +127,13 @@ def _as_scores(labels: Any, y: Any, p: Any) -> tuple[Any, Any]:
     others[~unseen, place[~unseen] - 1] = -1.0
     wrong = unseen | (others.max(axis=1, initial=-1.0) >= own)
     return np.where(missing, np.nan, np.where(unseen, 1.0, y)), np.where(wrong, -own, own)
+
+
+def _head(model: Model, reading: str) -> str:
+    """The name of the only column: a probability says of which class."""
+    labels = model.labels
+    of_class = reading == "probability" and labels is not None and labels.task == "classify"
+    return f"probability of {plain(labels.positive)}" if of_class and labels is not None else "prediction"
 
 
 def _heads(model: Model) -> tuple[Any, ...]:
