@@ -117,6 +117,14 @@ class DataOptions:
 
     target: Annotated[str | None, _data(help="The column to predict, by name or position (-1 is the last).")] = None
     task: Annotated[str, _data(help="auto, classify, multiclass or regress.")] = "auto"
+    positive: Annotated[
+        str | None,
+        _data(metavar="CLASS", help="Which of two classes is +1; else the last in sorted order, or yes, true, 1."),
+    ] = None
+    class_weight: Annotated[
+        str | None,
+        _data(metavar="WEIGHTS", help="yes=5,no=1, or balanced: by the counts of the classes so far."),
+    ] = None
     format: Annotated[str | None, _data(help=f"{_FORMATS}, if no suffix tells.")] = None
     bits: Annotated[int | None, _data(min=1, max=31, help="Words are hashed into 2^bits slots; 20 if not given.")] = (
         None

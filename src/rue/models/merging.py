@@ -13,6 +13,7 @@ from rue.learners.merging import merge
 from rue.learners.mixture.standing import Course, next_mark
 from rue.models.file import Model
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.streams import Labels
 
 __all__ = ["merge_models"]
@@ -53,7 +54,9 @@ def merge_models(base: Model, parts: Sequence[Model]) -> Model:
         history=[*base.history, *(entry for part in parts for entry in part.history[known:])],
         features=base.features or next((part.features for part in parts if part.features), {}),
         names={slot: name for part in (*reversed(parts), base) for slot, name in part.names.items()},
-        counts=_added(base.counts, [part.counts for part in parts]) | _baselines(base, parts, numbers),
+        counts=_added(base.counts, [part.counts for part in parts])
+        | _baselines(base, parts, numbers)
+        | _class_weights(base, parts, numbers),
         course=_course(base, parts, learner),
         metrics=base.metrics.merge([part.metrics for part in parts], numbers),
     )
@@ -104,6 +107,24 @@ def _baselines_of(model: Model) -> Baselines:
         np.array(model.counts[name], dtype=np.float64) for name in ("baselines", "values", "masses")
     )
     return Baselines(sums, values, masses, int(model.counts["digits"]))
+
+
+def _class_weights(base: Model, parts: Sequence[Model], numbers: list[Any] | None) -> dict[str, Any]:
+    """What class weights have counted, each part's since the base; `numbers` are those its classes get."""
+    begun = ClassWeights.from_json(base.counts.get("class_weight"))
+    weights = [ClassWeights.from_json(part.counts.get("class_weight")) for part in parts]
+    used = [one for one in (begun, *weights) if one is not None]
+    if not used:
+        return {}
+    if None in weights or any(one.rule != used[0].rule for one in used):
+        raise SettingsError("merge: the parts were learnt with different class weights.")
+    known = {} if begun is None else begun.counts
+    counts = dict(known)
+    for one, new in zip(weights, numbers or [None] * len(parts), strict=True):
+        for number, many in one.counts.items() if one is not None else ():
+            merged = number if new is None else float(new[int(number) - 1])
+            counts[merged] = counts.get(merged, 0) + many - known.get(number, 0)
+    return {"class_weight": ClassWeights(used[0].rule, counts).to_json()}
 
 
 def _course(base: Model, parts: Sequence[Model], learner: Any) -> Course:

@@ -17,6 +17,7 @@ from rue.regret.bounds.statement import Bound
 from rue.regret.certificates.certificate import Certificate
 from rue.reports.explaining import features_in_use
 from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words, metrics_report
+from rue.runs.class_weights import BALANCED
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.evaluation import Evaluation
 from rue.runs.learn import certificate_of
@@ -77,6 +78,8 @@ def report(
         "domain": repr(learner.domain) if known else None,
         "step": learner.explain() if known else None,
         "labels": _classes(driver),
+        "class_weight": _class_weight(driver),
+        "notes": list(driver.notes),
         "certificate": None if certificate is None else _certificate(certificate),
         "certificates": _at_witnesses(driver),
         "mixture": _mixture(standing(learner)) if known else None,
@@ -155,6 +158,14 @@ def _classes(driver: Driver) -> dict[str, Any] | None:
     return {"-1": plain(labels.negative), "+1": plain(labels.positive)}
 
 
+def _class_weight(driver: Driver) -> dict[str, Any] | None:
+    """The rule of class weights, and what an example of each class weighs in the end."""
+    weights = driver.class_weights
+    if weights is None or driver.labels is None:
+        return None
+    return {"rule": weights.rule, "now": weights.now(driver.labels)}
+
+
 def _certificate(certificate: Certificate) -> dict[str, Any]:
     return {
         "radius": certificate.radius,
@@ -225,6 +236,9 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     lines.append(_row("learner", summary["learner"]))
     if summary["labels"]:
         lines.append(_row("classes", _list_classes(summary["labels"])))
+    if summary["class_weight"]:
+        lines.append(_row("weighted", _list_class_weights(summary["class_weight"])))
+    lines += [_row("note", note) for note in summary["notes"]]
     scale = summary["risk"] / summary["loss_total"] if summary["loss_total"] else 1.0 / summary["examples"]
     constant, again = (_mean(summary[key], scale) for key in ("best_constant", "no_change"))
     baselines = f"best constant {constant}, saying the last label again {again}"
@@ -302,6 +316,13 @@ def _list_classes(labels: dict[str, Any]) -> str:
         return f"−1 is {labels['-1']!r}, +1 is {labels['+1']!r}"
     few = list(map(repr, labels.values()))[:8]
     return f"{len(labels):,}: {', '.join(few)}{', …' * (len(labels) > len(few))}"
+
+
+def _list_class_weights(weights: dict[str, Any]) -> str:
+    """What examples weigh by class, on one line, the first eight if there are many."""
+    now = [f"{name!r} {weight:.4g}" for name, weight in weights["now"].items()]
+    rule = "balanced by the counts so far; at the end" if weights["rule"] == BALANCED else "as given"
+    return f"by class, {rule}: {', '.join(now[:8])}{', …' * (len(now) > 8)}; risk and baselines are weighted"
 
 
 def _row(name: str, text: str) -> str:

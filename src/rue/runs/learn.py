@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
@@ -20,6 +21,7 @@ from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.evaluation import Evaluation, score
 from rue.runs.holdout import Holdout
@@ -72,7 +74,7 @@ class Run:
     y: Any
     """The labels as the loss takes them; NaN where the label is missing or the example was skipped."""
     weights: Any
-    """The examples' weights, or None."""
+    """The examples' weights, those of their classes among them, or None."""
     evidence: Evidence
     """The sums from which regret is certified; those of several runs add up (`run.evidence.merged`)."""
     refused: int
@@ -106,6 +108,8 @@ class Run:
     lacks to 1 is the probability that a class never seen before comes. None for two classes, for numbers, and where the
     matrix would take an eighth of the memory or more.
     """
+    class_weights: ClassWeights | None = None
+    """What the examples' weights were multiplied by."""
 
     @property
     def ledger(self) -> Ledger:
@@ -234,6 +238,8 @@ def learn(
     weights: Any = None,
     bad: str = "stop",
     task: str = "auto",
+    positive: Any = None,
+    class_weight: Any = None,
     units: str = "raw",
     witnesses: Any = None,
     curvature: bool = False,
@@ -255,6 +261,10 @@ def learn(
     number of them, which are predicted at the end and never learnt; `run.test` of other examples, in a pair (X, y) of
     arrays, or in a file or a table that has the columns of this one.
 
+    Of two classes the last in sorted order is +1, unless their meaning says otherwise (yes and no, 0 and 1) or
+    `positive` does. `class_weight` multiplies the weights of examples by those of their classes: a dictionary such as
+    {"yes": 5}, or "balanced", n/(k·n_c) with the counts so far (`ClassWeights`).
+
     More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
     several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.
 
@@ -263,7 +273,8 @@ def learn(
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
     10473
     """
-    driver = Driver(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
+    evidence: dict[str, Any] = {"units": units, "witnesses": witnesses, "curvature": curvature}
+    driver = Driver(learner, task=task, bad=bad, positive=positive, class_weight=class_weight, **evidence)
     driver.notes_probabilities = True
     stream, log = read(X, y, weights, **how), PredictionLog()
     if y is not None and not isinstance(y, str | int):
@@ -273,6 +284,8 @@ def learn(
     for part in driver.run(chunks, lent=stream.lent):
         log.add(driver, part.block, part.predictions, part.probabilities, [row.place for row in part.skipped])
         part.require_good()
+    for note in driver.notes:
+        warnings.warn(note, stacklevel=2)
     run = log.run(driver, stream)
     if held is not None:
         run = dataclasses.replace(run, holdout=run.evaluate(held.chunks(), bad))
@@ -364,6 +377,7 @@ class PredictionLog:
             metrics=driver.metrics,
             unlabelled=driver.unlabelled,
             probabilities=self.matrix(),
+            class_weights=driver.class_weights,
         )
 
 

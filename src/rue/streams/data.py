@@ -171,6 +171,11 @@ class Data:
         return "tag" if self.id is not None or chunk.tags is not None else None
 
     @property
+    def piped(self) -> bool:
+        """Whether it is a pipe, whose rows come when they come."""
+        return any(source.piped for source in self.sources)
+
+    @property
     def size(self) -> int | None:
         """The bytes of all files together; None if byte offsets do not measure progress."""
         if not all(source.plain for source in self.sources) or self._format.counts_rows:

@@ -41,7 +41,15 @@ def audit(
     require_apart({"--report": report_path})
     learner, task = learning.make()
     task = task if task != "auto" else data.task
-    driver = Driver(learner, task=task, bad=data.bad, intercept=learning.intercept, budget=learning.budget)
+    driver = Driver(
+        learner,
+        task=task,
+        bad=data.bad,
+        intercept=learning.intercept,
+        budget=learning.budget,
+        positive=data.positive,
+        class_weight=data.class_weight,
+    )
     stream = data.open(paths)
     require_not_read({"--report": report_path}, stream.paths)
     blocks: list[Block] = []

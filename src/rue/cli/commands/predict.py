@@ -51,7 +51,7 @@ def predict(
     require_not_read({"--out": out}, [model, *stream.paths])
     evaluation = Evaluation(learner.loss, loaded.labels or NUMBERS, Baselines.from_dict(loaded.counts))
     table = learner.loss.task == "multiclass" and reading != "label"
-    columns = _heads(loaded) if table else ("prediction",)
+    columns = _heads(loaded) if table else (_head(loaded, reading),)
     writer = None if out is None else Output(out)
     try:
         _predict_all(loaded, stream, evaluation, reading, data.bad, writer, columns)
@@ -121,6 +121,13 @@ def _write(writer: Output | None, lines: list[str]) -> None:
     elif lines:
         with writing_stdout():
             print("\n".join(lines))
+
+
+def _head(model: Model, reading: str) -> str:
+    """The name of the only column: a probability says of which class."""
+    labels = model.labels
+    of_class = reading == "probability" and labels is not None and labels.task == "classify"
+    return f"probability of {plain(labels.positive)}" if of_class and labels is not None else "prediction"
 
 
 def _heads(model: Model) -> tuple[Any, ...]:
