@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from rue.reports.explaining import features_in_use
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.learn import certificate_of
 from rue.streams.labels import plain
+from rue.streams.tables.columns import Columns
 from rue.version import __version__
 
-__all__ = ["certificate_report", "certified", "page", "report", "write_report"]
+__all__ = ["certificate_report", "certified", "list_kinds", "page", "report", "write_report"]
 
 
 def certified(driver: Driver, radius: float | None = None) -> Certificate | None:
@@ -37,10 +39,12 @@ def report(
     radius: float | None = None,
     audit: Audit | None = None,
     total: float = 0.0,
+    columns: Columns | None = None,
 ) -> dict[str, Any]:
     """The report of a run, ready for JSON; a number that does not exist, or is not finite, is None.
 
-    `features` counts those with a weight other than 0; `total` is how many seconds everything took.
+    `features` counts those with a weight other than 0; `total` is how many seconds everything took; `columns` are those
+    of a table: the report says which of them are dates, and which are text.
     """
     learner, evidence = driver.learner, driver.evidence
     known = learner is not None and evidence is not None
@@ -56,6 +60,7 @@ def report(
         "refused": driver.refused,
         "missing": driver.missing,
         "features": features_in_use(learner) if known else 0,
+        "columns": None if columns is None else {"dates": list(columns.dates), "text": list(columns.texts)},
         "loss_total": loss,
         "risk": loss / mass if mass else None,
         "mistakes": mistakes,
@@ -212,6 +217,8 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     if not summary["examples"]:
         return "\n".join([*lines, "nothing was learnt."])
     lines.append(_row("features", f"{summary['features']:,} with a weight"))
+    if any((summary["columns"] or {}).values()):
+        lines.append(_row("columns", list_kinds(summary["columns"])))
     lines.append(_row("learner", summary["learner"]))
     if summary["labels"]:
         lines.append(_row("classes", _list_classes(summary["labels"])))
@@ -260,6 +267,20 @@ def _list_classes(labels: dict[str, Any]) -> str:
         return f"−1 is {labels['-1']!r}, +1 is {labels['+1']!r}"
     few = list(map(repr, labels.values()))[:8]
     return f"{len(labels):,}: {', '.join(few)}{', …' * (len(labels) > len(few))}"
+
+
+def list_kinds(columns: Mapping[str, Sequence[str]], most: int = 10) -> str:
+    """Which columns are of which kind, in words.
+
+    >>> list_kinds({"dates": ["day"], "text": ["title", "review"]})
+    'dates: day; text: title, review'
+    """
+    kinds = []
+    for kind, names in columns.items():
+        shown = [name if name.isprintable() else repr(name) for name in names[:most]]
+        more = f" and {len(names) - most} more" if len(names) > most else ""
+        kinds += [f"{kind}: {', '.join(shown)}{more}"] if names else []
+    return "; ".join(kinds)
 
 
 def _row(name: str, text: str) -> str:

@@ -39,7 +39,10 @@ __all__ = ["learn"]
 )
 def learn(
     paths: o.DataPaths,
-    data: Annotated[o.DataOptions, "target task bad format bits weight drop category separator max_line"],
+    data: Annotated[
+        o.DataOptions,
+        "target task bad format bits weight drop category text separator decimal day_first month_first max_line",
+    ],
     learning: o.LearnerOptions,
     passes: Annotated[int | None, typer.Option(min=1, help="How often to go over the data; once if not given.")] = None,
     model: Annotated[str | None, typer.Option(metavar="OUT", help="Write the model.")] = None,
@@ -119,7 +122,7 @@ def learn(
             why = running.run(asked.stop)
             history.append(history_entry(driver.examples - before, paths))
             why = _finish(running, why, model, checkpoint)
-            summary = report(driver, radius=radius, total=time.monotonic() - started)
+            summary = report(driver, radius=radius, total=time.monotonic() - started, columns=stream.columns)
             write_report(summary, report_path)
             if plot is not None and driver.examples:
                 log.run(driver, stream).plot(path=plot)
