@@ -35,6 +35,7 @@ from rue.registry import make, registered, usages
 from rue.streams.data import Data
 from rue.streams.files.cutting import MAX_LINE
 from rue.streams.formats import formats
+from rue.streams.stream import date_order
 
 __all__ = [
     "DataOptions",
@@ -131,13 +132,17 @@ class DataOptions:
     )
     weight: Annotated[str | None, _data(help="The column with the examples' weights.")] = None
     drop: Annotated[str, _data(help="Columns to leave out, separated by commas.")] = ""
-    category: Annotated[str, _data(help="Columns of numbers that are categories, separated by commas.")] = ""
+    category: Annotated[str, _data(help="Columns whose values are categories, separated by commas.")] = ""
+    text: Annotated[str, _data(help="Columns of text that become words, separated by commas.")] = ""
     id: Annotated[
         str | None, _data(help="A column that tells rows apart: no feature, carried along to the predictions.")
     ] = None
     separator: Annotated[
         str | None, _data(help="What separates the columns of a CSV; detected automatically if not given.")
     ] = None
+    decimal: Annotated[str, _data(metavar=".|,", help="What numbers have before their fraction.")] = "."
+    day_first: Annotated[bool, _data("--day-first", help="Dates are written as 31.12.2026.")] = False
+    month_first: Annotated[bool, _data("--month-first", help="Dates are written as 12/31/2026.")] = False
     max_line: Annotated[
         int, _data("--max-line", metavar="MIB", min=1, max=1024, help="A longer line of text is unusable.")
     ] = MAX_LINE
@@ -157,8 +162,11 @@ class DataOptions:
             weight=self.weight,
             drop=tuple(filter(None, self.drop.split(","))),
             category=tuple(filter(None, self.category.split(","))),
+            text=tuple(filter(None, self.text.split(","))),
             id=self.id,
             separator=self.separator,
+            decimal=self.decimal,
+            order=date_order(self.day_first, self.month_first),
             bits=20 if self.bits is None else self.bits,
             max_line=self.max_line,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.evaluation import Evaluation
 from rue.runs.learn import certificate_of
 from rue.streams.labels import plain
+from rue.streams.tables.columns import Columns
 from rue.version import __version__
 
-__all__ = ["certificate_report", "certified", "page", "report", "write_report"]
+__all__ = ["certificate_report", "certified", "list_kinds", "page", "report", "write_report"]
 
 
 def certified(driver: Driver, radius: float | None = None) -> Certificate | None:
@@ -42,11 +44,13 @@ def report(
     total: float = 0.0,
     holdout: Evaluation | None = None,
     test: Evaluation | None = None,
+    columns: Columns | None = None,
 ) -> dict[str, Any]:
     """The report of a run, ready for JSON; a number that does not exist, or is not finite, is None.
 
     `features` counts those with a weight other than 0; `total` is how many seconds everything took; `holdout` and
-    `test` are of examples that were not learnt.
+    `test` are of examples that were not learnt; `columns` are those of a table: the report says which of them are
+    dates, and which are text.
     """
     learner, evidence = driver.learner, driver.evidence
     known = learner is not None and evidence is not None
@@ -63,6 +67,7 @@ def report(
         "unlabelled": driver.unlabelled,
         "missing": driver.missing,
         "features": features_in_use(learner) if known else 0,
+        "columns": None if columns is None else {"dates": list(columns.dates), "text": list(columns.texts)},
         "loss_total": loss,
         "risk": loss / mass if mass else None,
         "mistakes": mistakes,
@@ -233,6 +238,8 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     if not summary["examples"]:
         return "\n".join([*lines, "nothing was learnt."])
     lines.append(_row("features", f"{summary['features']:,} with a weight"))
+    if any((summary["columns"] or {}).values()):
+        lines.append(_row("columns", list_kinds(summary["columns"])))
     lines.append(_row("learner", summary["learner"]))
     if summary["labels"]:
         lines.append(_row("classes", _list_classes(summary["labels"])))
@@ -323,6 +330,20 @@ def _list_class_weights(weights: dict[str, Any]) -> str:
     now = [f"{name!r} {weight:.4g}" for name, weight in weights["now"].items()]
     rule = "balanced by the counts so far; at the end" if weights["rule"] == BALANCED else "as given"
     return f"by class, {rule}: {', '.join(now[:8])}{', …' * (len(now) > 8)}; risk and baselines are weighted"
+
+
+def list_kinds(columns: Mapping[str, Sequence[str]], most: int = 10) -> str:
+    """Which columns are of which kind, in words.
+
+    >>> list_kinds({"dates": ["day"], "text": ["title", "review"]})
+    'dates: day; text: title, review'
+    """
+    kinds = []
+    for kind, names in columns.items():
+        shown = [name if name.isprintable() else repr(name) for name in names[:most]]
+        more = f" and {len(names) - most} more" if len(names) > most else ""
+        kinds += [f"{kind}: {', '.join(shown)}{more}"] if names else []
+    return "; ".join(kinds)
 
 
 def _row(name: str, text: str) -> str:

@@ -67,7 +67,7 @@ def audit(
     if not driver.examples:
         raise DataError("there are no examples to learn.")
     result = audited(log.run(driver, stream), blocks, radius=radius)
-    summary = report(driver, radius=radius, audit=result, total=time.monotonic() - started)
+    summary = report(driver, radius=radius, audit=result, total=time.monotonic() - started, columns=stream.columns)
     write_report(summary, report_path)
     say(page(summary, width=columns()))
     return 0 if result.passed else 1

@@ -37,7 +37,10 @@ def certify(
     ],
     loss: Annotated[str, typer.Option(help="The loss that scores them.")],
     learning: Annotated[o.LearnerOptions, "domain no_intercept"],
-    data: Annotated[o.DataOptions, "target positive format bits weight drop category id separator max_line bad"],
+    data: Annotated[
+        o.DataOptions,
+        "target positive format bits weight drop category text id separator decimal day_first month_first max_line bad",
+    ],
     radius: o.Radius = None,
     reading: Annotated[str, typer.Option("--as", help="What the numbers are: score or probability.")] = "score",
     witnesses: Annotated[str, typer.Option(help="Radii of witnesses that prove more, separated by commas.")] = "",

@@ -46,7 +46,9 @@ __all__ = ["learn"]
 def learn(
     paths: o.DataPaths,
     data: Annotated[
-        o.DataOptions, "target task positive class_weight bad format bits weight drop category id separator max_line"
+        o.DataOptions,
+        "target task positive class_weight bad format bits weight drop category text id separator decimal day_first "
+        "month_first max_line",
     ],
     learning: o.LearnerOptions,
     passes: Annotated[int | None, typer.Option(min=1, help="How often to go over the data; once if not given.")] = None,
@@ -154,7 +156,8 @@ def learn(
                     evaluations |= _evaluations(running, data, test, asked.stop)
                 except DataError as error:
                     why = str(error)
-            summary = report(driver, radius=radius, total=time.monotonic() - started, **evaluations)
+            spent = time.monotonic() - started
+            summary = report(driver, radius=radius, total=spent, columns=stream.columns, **evaluations)
             write_report(summary, report_path)
             if plot is not None and driver.examples:
                 log.run(driver, stream).plot(path=plot)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from rue.streams.chunk import BadRow, Chunk, Position
 from rue.streams.files.cutting import MIB, digest
 from rue.streams.files.pieces import PIECE, Piece
 from rue.streams.names import Names
-from rue.streams.tables.columns import Columns
+from rue.streams.tables.columns import FIRST, Columns, kind_of
+from rue.streams.tables.dates import CALENDAR
 from rue.streams.tables.encoding import encode, shortened
+from rue.streams.tables.spelling import is_text
 from rue.streams.tables.table import Table
 
 __all__ = ["Batches", "first_line", "numbered", "open_frame", "read_once"]
@@ -41,16 +44,42 @@ class Batches(Table):
         digest_before: Callable[[int], str] | None = None,
         close: Callable[[], None] = lambda: None,
         bad: Sequence[BadRow] = (),
+        live: bool = False,
     ) -> None:
         self.schema, self.read, self._digest_before, self._close = schema, read, digest_before, close
         self._bad = bad
+        self.live = live
+        """Whether batches may be long in coming, so that only the first one is waited for."""
         self.rows = max(1024, min(ROWS, VALUES // max(1, len(schema))))
+        self._ahead: Iterator[tuple[int, Any]] | None = None
+        """The batches from the first on, if `first` has looked at some: some streams can be read only once."""
+
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        names = [field.name for field in self.schema if is_text(field.type) or kind_of(field.type) in CALENDAR]
+        if not names:
+            return {}
+        looked_at, rows, batches = [], 0, self.read(0, self.rows)
+        try:
+            for number, batch in batches:
+                looked_at.append((number, batch))
+                rows += batch.num_rows
+                if rows >= (1 if self.live else FIRST):
+                    break
+        except Exception as error:  # it is raised again where the rows before it have been learnt
+            batches = _failing(error)
+        self._ahead = itertools.chain(looked_at, batches)
+        try:
+            return {name: _beginning(name, [batch for _, batch in looked_at]) for name in names}
+        except Exception:  # of a damaged file; `pieces` says what is wrong
+            return {}
 
     def pieces(self, start: Position | None = None) -> Iterator[Piece]:
         at = start or Position()
         row, file = at.offset, at.file
+        ahead, self._ahead = self._ahead, None
         try:
-            for first, batch in self.read(row, self.rows):
+            for first, batch in self.read(row, self.rows) if ahead is None else ahead:
                 _validate(batch)
                 skip = max(0, row - first)
                 while skip < batch.num_rows:
@@ -93,6 +122,28 @@ class Batches(Table):
 
     def close(self) -> None:
         self._close()
+
+
+def _failing(error: Exception) -> Iterator[tuple[int, Any]]:
+    """No batch, but an error that was met before."""
+    raise error
+    yield
+
+
+def _beginning(name: str, batches: list[Any]) -> Any:
+    """The first values of a column; bytes that are not UTF-8 are replaced."""
+    import pyarrow as pa
+
+    parts, rows = [pa.array([], pa.string())], 0
+    for batch in batches:
+        part = batch.column(name).slice(0, FIRST - rows)
+        part.validate()
+        rows += len(part)
+        if is_text(part.type):
+            some = part.cast(pa.large_binary()).to_pylist()
+            part = pa.array([None if text is None else text.decode("utf-8", "replace") for text in some], pa.string())
+        parts.append(part)
+    return pa.concat_arrays(parts[1:] or parts)
 
 
 def _validate(batch: Any) -> None:
@@ -178,7 +229,7 @@ def read_once(reader: Any, close: Callable[[], None] = lambda: None) -> Batches:
             raise DataError("the stream can be read only once: give a file or a table for more passes.")
         return numbered(left.pop())
 
-    return Batches(reader.schema, read, close=close)
+    return Batches(reader.schema, read, close=close, live=True)
 
 
 def numbered(batches: Any) -> Iterator[tuple[int, Any]]:
