@@ -1,5 +1,6 @@
 """The model that stays when learning stops: chosen by how well frozen copies did."""
 
+import itertools
 import math
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_blocks_do_not_matter_nor_do_files(tmp_path_factory, cuts, loss):
     whole.run(X, y)
     parts, path = rue.Mixture(loss), tmp_path_factory.mktemp("frozen") / "m.rue"
     places = sorted({0, 1500, *(min(1500, cut * 2) for cut in cuts)})
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in itertools.pairwise(places):
         parts.run(X[begin:end], y[begin:end])
         rue.save(parts, path)
         parts = rue.load(path).learner
