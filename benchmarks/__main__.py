@@ -1,4 +1,4 @@
-"""`python -m benchmarks [engine|first|regret|streams|footprint|pool|quality|frozen|growth …]` measures all parts, or some.
+"""`python -m benchmarks [engine|first|regret|streams|footprint|pool|quality|frozen|growth …]` measures parts, or all.
 
 Each part's figures go to docs/benchmarks.json with the day, the machine and the versions, and docs/speed.md is rendered
 from that file.

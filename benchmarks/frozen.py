@@ -105,11 +105,8 @@ def frozen_rows() -> list[tuple[str, float, str]]:
             order = np.random.default_rng(0).permutation(y.size)
             shuffled += cases(f"{name}, {part}, shuffled", X[order], y[order], stream.numbers)
             for case in (*in_order[-5:], *shuffled[-5:]):
-                print(
-                    f"  {case.name:40} frozen {case.frozen:10.4f} playing {case.playing:10.4f} batch {case.batch:10.4f} "
-                    f"constant {case.constant:10.4f} ratio {case.ratio:.3f}",
-                    flush=True,
-                )
+                losses = " ".join(f"{what} {loss:.4f}" for what, loss in list(case._asdict().items())[1:])
+                print(f"  {case.name:40} {losses} ratio {case.ratio:.3f}", flush=True)
     ratios, calm = (np.array([case.ratio for case in found]) for found in (in_order, shuffled))
     behind = np.mean([case.frozen > 1.05 * case.constant for case in in_order])
     return [
