@@ -403,8 +403,8 @@ def Mixture(
     (their predictions were made for smaller weights): `members.price_at_most` has that sum. Nothing is promised against
     a member that has retired for being hopelessly behind. Units of features do not matter, nor do units and shift of
     numeric labels. `budget` is the number of bytes that a feature may take in the tables that learn; fewer bytes, fewer
-    rates. Copies of the weights, by which the model to keep is chosen when learning stops (`Learner.frozen`), take about
-    0.8 times as many again.
+    rates. Copies of the weights, by which the model to keep is chosen when learning stops (`Learner.frozen`), take
+    about 0.8 times as many again.
 
     `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
 
