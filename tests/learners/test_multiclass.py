@@ -24,6 +24,8 @@ from rue.learners.softmax.layout import NARROW
 from rue.learners.softmax.multiclass import LogLoss
 from rue.models.file import load, save
 from rue.runs.baselines import Baselines
+from rue.runs.driver import Driver
+from rue.streams import read
 
 RATES = np.geomspace(2.0**-6, 2.0**2, 8)
 
@@ -186,6 +188,44 @@ def test_probabilities_add_up_and_numbers_may_be_left_out():
     assert (p[:, [2, 4, 5, 6]] == 0.0).all()
     assert (p[:, [0, 1, 3, 7]] > 0.0).all()
     np.testing.assert_array_equal(learner.predict(X[3]), p[3])
+
+
+def test_the_probabilities_of_a_run_are_those_before_each_answer(interpreted):
+    X, y = stream(T=60, classes=5)
+    X[17, 2] = np.nan
+    run = rue.learn(X, y, task="multiclass", bad="skip", learner=SoftmaxMixture())
+    learner, expected = SoftmaxMixture(), np.zeros((60, 5))
+    for t, (x, label) in enumerate(zip(X, run.y, strict=True)):
+        if np.isfinite(x).all():
+            known = learner.predict(x)[1:]
+            expected[t, : known.size] = known
+            learner.update(x, label)
+        else:
+            expected[t] = np.nan
+    np.testing.assert_array_equal(run.probabilities, expected)
+    first = np.sort(np.unique(y, return_index=True)[1])
+    again = np.setdiff1d(np.arange(60), [17, *first])
+    own = run.probabilities[again, run.y[again].astype(int) - 1]
+    np.testing.assert_array_equal(own, np.abs(run.predictions[again]))
+    assert rue.learn(X[:9], np.sign(X[:9, 0])).probabilities is None
+
+
+@pytest.mark.parametrize("notes", [True, False])
+def test_noting_probabilities_changes_no_bit_of_a_run(interpreted, notes):
+    X, y = stream(T=60, classes=5)
+    driver, parts = Driver(task="multiclass"), []
+    driver.notes_probabilities = notes
+    for a, b in ((0, 7), (7, 31), (31, 60)):
+        parts += list(driver.run(read(X[a:b], y[a:b]).reads()))
+    whole = rue.learn(X, y, task="multiclass")
+    assert driver.learner == whole.learner
+    assert driver.evidence.ledger.sums.tolist() == whole.ledger.sums.tolist()
+    if notes:
+        classes = [len(set(y[:end])) for end in (7, 31, 60)]
+        assert [part.probabilities.shape for part in parts] == list(zip((7, 24, 29), classes, strict=True))
+        np.testing.assert_array_equal(parts[-1].probabilities, whole.probabilities[31:])
+    else:
+        assert all(part.probabilities is None for part in parts)
 
 
 # Same bits, whichever way.
@@ -465,7 +505,10 @@ def test_from_a_table_to_predictions(tmp_path):
     assert said["certificate"] is None
     assert "no certificate" in said["no_certificate"]
     assert list(said["labels"].values()) == list(run.labels.classes)
-    assert np.loadtxt(out[2], skiprows=1).tolist() == run.predictions.tolist()
+    order = np.argsort(run.labels.classes)
+    head, *rows = csv.reader(io.StringIO(out[2].read_text()))
+    assert head == np.array(run.labels.classes)[order].tolist()
+    np.testing.assert_array_equal(np.array(rows, dtype=float), run.probabilities[:, order])
     command("learn", tmp_path / "one.csv", *table, "--model", out[3])
     command("learn", tmp_path / "two.csv", "-q", "--resume", out[3], "--model", out[4], "--report", out[5])
     assert json.loads(out[5].read_text())["loss_total"] == run.loss
@@ -474,8 +517,8 @@ def test_from_a_table_to_predictions(tmp_path):
     labels = command("predict", out[0], tmp_path / "all.csv", "--as", "label")
     chances = command("predict", out[0], tmp_path / "all.csv", "--as", "probability").stdout.splitlines()
     p = run.learner.predict_many(X)
-    assert chances[0].count("light, blue") == 1
-    np.testing.assert_array_equal(np.array([row.split(",") for row in chances[1:]], dtype=float), p[:, 1:])
+    assert next(csv.reader(chances)) == head
+    np.testing.assert_array_equal(np.array([row.split(",") for row in chances[1:]], dtype=float), p[:, 1:][:, order])
     best = np.array(run.labels.classes)[p[:, 1:].argmax(axis=1)]
     assert [row[0] for row in csv.reader(io.StringIO(labels.stdout))][1:] == best.tolist()
     loss = -np.log(p[np.arange(240), run.y.astype(int)]).mean()

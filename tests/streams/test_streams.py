@@ -548,11 +548,10 @@ def test_later_blocks_must_not_contradict_the_first(data):
         rue.learn([rue.Block(X[:2], [0, 1]), rue.Block(X[:2], [1, 2])], learner=learner())
 
 
-@pytest.mark.parametrize("stray", [np.nan, 3.0])
-def test_an_unusable_label_is_skipped_when_asked(stray, data):
+def test_an_unusable_label_is_skipped_when_asked(data):
     X, y = data
     odd = y.copy()
-    odd[[5, 200]] = stray
+    odd[[5, 200]] = 3.0
     run = rue.learn(X, odd, learner=learner(), bad="skip")
     assert run.skipped == 2
     np.testing.assert_array_equal(np.isnan(run.predictions), odd != y)

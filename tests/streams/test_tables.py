@@ -506,17 +506,15 @@ def test_labels_as_found():
 @pytest.mark.parametrize(
     ("column", "y"), [("1,,2", [1.0, 2.0]), ("true,,false", [True, False]), ("no,,yes", ["no", "yes"])]
 )
-def test_a_row_without_a_label_is_bad_unless_labels_are_not_needed(column, y):
+def test_a_label_may_be_missing(column, y):
     data = "a,y\n" + "".join(f"{i},{word}\n" for i, word in enumerate(column.split(",")))
-    rows, labels, _, lines, bad = parts(data, target="y")
-    assert (labels, lines, bad) == (y, [2, 4], [(1, 3, "y", "no label")])
-    columns, found = text(data, target="y", labels=False)
-    rows, labels, _, lines, bad = rows_of(found)
-    assert len(rows) == 3
-    assert bad == []
-    assert labels[0] == y[0]
-    assert labels[2] == y[1]
-    assert labels[1] == "" or math.isnan(labels[1])
+    for needed in (True, False):
+        columns, found = text(data, target="y", labels=needed)
+        rows, labels, _, lines, bad = rows_of(found)
+        assert (len(rows), lines, bad) == (3, [2, 3, 4], [])
+        assert [labels[0], labels[2]] == y
+        assert labels[1] is None or math.isnan(labels[1])
+        assert found[0][1].block.unlabelled.tolist() == [False, True, False]
     bare = "a\n1\n2\n"
     assert rows_of(text(bare, columns=columns, labels=False)[1])[1] == []
     with pytest.raises(DataError, match="the column 'y' is missing: the columns are a"):
@@ -532,7 +530,7 @@ def test_weights_are_finite_and_not_negative():
         (1, 3, "w", "the weight -1 is not a finite number ≥ 0"),
         (1, 4, "w", "no weight"),
         (1, 5, "w", "the weight inf is not a finite number ≥ 0"),
-        (1, 6, "y", "no label"),
+        (1, 6, "w", "the weight -1 is not a finite number ≥ 0"),
     ]
 
 
@@ -581,7 +579,7 @@ def test_a_header_may_hold_numbers_and_a_lone_line_is_one_if_it_is_not_numeric()
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("block", [8, 64, 1 << 20])
 def test_lines_are_those_of_the_file(end, block):
-    lines = ["﻿a,b,y", "1,x,1", "", '2,"p', 'q,""r""",1', "3,4", "4,z,0,9", "", "", 'five,"u",1', "6,v,", "7,w,1"]
+    lines = ["﻿a,b,y", "1,x,1", "", '2,"p', 'q,""r""",1', "3,4", "4,z,0,9", "", "", 'five,"u",1', "6,v,inf", "7,w,1"]
     columns = Columns((("a", "number"), ("b", "category")), "y")
     rows, y, _, where, bad = parts(end.join(lines), columns=columns, block=block)
     assert (where, y) == ([2, 4, 12], [1.0, 1.0, 1.0])
@@ -589,7 +587,7 @@ def test_lines_are_those_of_the_file(end, block):
         (2, 6, "", "2 fields instead of 3"),
         (2, 7, "", "4 fields instead of 3"),
         (2, 10, "a", "'five' is not a number"),
-        (2, 11, "y", "no label"),
+        (2, 11, "y", "the label is an infinity"),
     ]
     assert rows[1] == list(slow_row(columns, {"a": 2, "b": f'p{end}q,"r"'}).items())
 
@@ -779,20 +777,21 @@ def test_json_lines_with_every_trap(block):
     ]
     columns = Columns((("a", "number"), ("b", "category")), "y", "boolean")
     rows, y, _, where, bad = parts("\r\n".join(lines), fmt="jsonl", columns=columns, block=block)
-    assert where == [1, 3, 12]
-    assert y == [True, False, False]
-    assert rows == [list(slow_row(columns, row).items()) for row in ({"a": 1, "b": "x"}, {}, {})]
+    assert where == [1, 3, 10, 12]
+    assert y[2] is None or math.isnan(y[2])
+    assert [y[0], y[1], y[3]] == [True, False, False]
+    given = ({"a": 1, "b": "x"}, {}, {"a": 4, "b": "é\n"}, {})
+    assert rows == [list(slow_row(columns, row).items()) for row in given]
     assert [row[:3] for row in bad] == [
-        (2, 4, "a"), (2, 5, "b"), (2, 6, ""), (2, 7, ""), (2, 9, ""), (2, 10, "y"), (2, 11, ""),
-        (3, 13, "a"), (3, 14, ""),
+        (2, 4, "a"), (2, 5, "b"), (2, 6, ""), (2, 7, ""), (2, 9, ""), (3, 11, ""),
+        (4, 13, "a"), (4, 14, ""),
     ]  # fmt: skip
     why = [row[3] for row in bad]
     assert why[0] == "'no' is not a number"
     assert why[2] == "'[1, 2]' is not an object"
     assert "twice" in why[3]
-    assert why[5] == "no label"
-    assert why[7] == '{"c": 1} is not a number'
-    assert "is not JSON" in why[8]
+    assert why[6] == '{"c": 1} is not a number'
+    assert "is not JSON" in why[7]
 
 
 def test_two_objects_in_a_line_are_not_hidden_by_an_empty_line():
@@ -1071,8 +1070,8 @@ thu,1e999,,2026-01-05,1
 fri,1.0,7,2026-01-06,
 "",,,,-1
 """
-LACKING = [0, 2, 3, 1, None, None, 4]
-"""How many of the cells of each row are missing; None where the row is bad, for its infinity or its label."""
+LACKING = [0, 2, 3, 1, None, 0, 4]
+"""How many of the features of each row are missing; None where the row is bad, for its infinity."""
 
 
 @pytest.mark.parametrize("block", [30, 64, 4096])

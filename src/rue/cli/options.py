@@ -104,6 +104,9 @@ class DataOptions:
     weight: Annotated[str | None, _data(help="The column with the examples' weights.")] = None
     drop: Annotated[str, _data(help="Columns to leave out, separated by commas.")] = ""
     category: Annotated[str, _data(help="Columns of numbers that are categories, separated by commas.")] = ""
+    id: Annotated[
+        str | None, _data(help="A column that tells rows apart: no feature, carried along to the predictions.")
+    ] = None
     separator: Annotated[
         str | None, _data(help="What separates the columns of a CSV; detected automatically if not given.")
     ] = None
@@ -126,14 +129,15 @@ class DataOptions:
             weight=self.weight,
             drop=tuple(filter(None, self.drop.split(","))),
             category=tuple(filter(None, self.category.split(","))),
+            id=self.id,
             separator=self.separator,
             bits=self.bits,
             max_line=self.max_line,
         )
 
     def open_like(self, features: dict[str, Any], paths: list[str], names: dict[int, str] | None = None) -> Data:
-        """Other data read in the way that a model was learnt, which decides all but these three options."""
-        return Data.like(features, tuple(paths), self.format, self.separator, names, self.max_line)
+        """Other data read in the way that a model was learnt, which decides all but these four options."""
+        return Data.like(features, tuple(paths), self.format, self.separator, names, self.max_line, self.id)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -83,7 +83,8 @@ class Progress:
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
         seconds = time.monotonic() - self.started
         risk = loss / mass if mass else float("nan")
-        self._print(f"{driver.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}")
+        unlabelled = f"  ({driver.unlabelled:,} unlabelled)" if driver.unlabelled else ""
+        self._print(f"{driver.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}{unlabelled}")
 
     def _now(self, driver: Driver, share: float | None) -> str:
         """The line on a terminal."""
@@ -96,6 +97,8 @@ class Progress:
             f"{driver.examples / max(seconds, 1e-9):,.0f} a second",
             f"risk {risk:.5f}",
         ]
+        if driver.unlabelled:
+            parts.insert(1, f"{driver.unlabelled:,} unlabelled")
         certificate = certified(driver, self.radius)
         if certificate is not None and certificate.radius is not None:
             parts.append(f"regret ≤ {certificate.regret_at_most:+,.0f} at norm {certificate.radius:.3g}")

@@ -360,10 +360,14 @@ class Learner:
 
         The ledger needs room for all coordinates; `widen` first.
         """
-        if out.shape != (len(block),) or out.dtype != _FLOAT64 or not out.flags.c_contiguous or begin < 0:
-            raise DataError("run_block: out must be a contiguous float64 array with one place for each row, begin ≥ 0.")
+        self._require_rows(block, out, begin)
         with Turn(self):
             return self._run_block(block, ledger, out, begin)
+
+    def _require_rows(self, block: Block, out: Any, begin: int) -> None:
+        """Refuse an `out` that compiled code could not write the predictions of a block to."""
+        if out.shape != (len(block),) or out.dtype != _FLOAT64 or not out.flags.c_contiguous or begin < 0:
+            raise DataError("run_block: out must be a contiguous float64 array with one place for each row, begin ≥ 0.")
 
     def _run_block(self, block: Block, ledger: Ledger | Silent, out: Any, begin: int) -> tuple[int, str]:
         block = self._make_room(block)

@@ -99,7 +99,7 @@ def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     2
     """
     if isinstance(what, Run):
-        counts = {"refused": what.refused, "skipped": what.skipped, "missing": what.missing}
+        counts = {name: getattr(what, name) for name in ("refused", "skipped", "unlabelled", "missing")}
         counts |= what.baselines.to_dict()
         history = [history_entry(what.examples)]
         parts = what.learner, what.evidence, what.labels, history, what.features, what.names, counts

@@ -14,7 +14,7 @@ from rue.streams import Labels
 
 __all__ = ["merge_models"]
 
-_ADDED = ("skipped", "refused", "missing")
+_ADDED = ("skipped", "refused", "unlabelled", "missing")
 """The counts that add up; those of the baselines depend on the order of the examples, and are left out."""
 
 

@@ -72,6 +72,7 @@ FEATURES: dict[str, Rule] = {"kind": _text, "bits": _whole(1, 32), "columns": _o
 COUNTS: dict[str, Rule] = {
     "skipped": _whole(),
     "refused": _whole(),
+    "unlabelled": _whole(),
     "missing": _whole(),
     "baselines": _each(_number_or_nan, length=10),  # the last label is NaN before there is one
     "values": _each(_number),

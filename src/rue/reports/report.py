@@ -59,6 +59,7 @@ def report(
         "examples": examples,
         "skipped": driver.skipped,
         "refused": driver.refused,
+        "unlabelled": driver.unlabelled,
         "missing": driver.missing,
         "features": features_in_use(learner) if known else 0,
         "loss_total": loss,
@@ -215,7 +216,7 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     lines = []
     if stopped:
         lines += [stopped, ""]
-    left_out = [f"{summary[key]:,} {key}" for key in ("skipped", "refused") if summary[key]]
+    left_out = [f"{summary[key]:,} {key}" for key in ("skipped", "refused", "unlabelled") if summary[key]]
     left_out += [f"{summary['missing']:,} values missing"] if summary["missing"] else []
     lines.append(_row("examples", f"{summary['examples']:,}" + (f" ({', '.join(left_out)})" if left_out else "")))
     if not summary["examples"]:

@@ -18,12 +18,13 @@ from rue import ledger as sums_of
 from rue.errors import BadExample, DataError, NoRoom, SettingsError
 from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.mixture.standing import Course, next_mark
+from rue.memory import memory_limit
 from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import Accounts, EvidenceAccounts
 from rue.runs.baselines import Baselines
 from rue.runs.metrics import Metrics
-from rue.streams import Block, Labels, read
+from rue.streams import Block, Labels, as_labels, floats, missing_labels, read
 from rue.streams.chunk import BadRow, Chunk, Position
 
 __all__ = ["NO_CERTIFICATE", "NUMBERS", "Driver", "LearntPart", "default_learner"]
@@ -48,14 +49,30 @@ class LearntPart(NamedTuple):
     block: Block
     """The examples learnt, with their labels as the data has them: all of those read, or those before a bad row."""
     predictions: Any
-    """p_t, made before the update; NaN where an example was refused or skipped."""
+    """p_t, made before the update; NaN where an example was refused or skipped.
+
+    Of more than two classes NaN for an example without a label too, since p_t is about the class that came.
+    """
     bad: BadRow | None
     """The row that stopped the run, if one did."""
+    probabilities: Any = None
+    """Of more than two classes, those of every class, made before the update, if the driver `notes_probabilities`.
+
+    A row for each prediction, and a column for each of `driver.labels.classes`, as far as they are known after this
+    part: a later part may have more columns, never fewer, and their order stays. NaN in the row of an example that was
+    refused or skipped; 0 for a class that had not been learnt when the row came. What a row lacks to 1 is the
+    probability that a class never seen before comes. None if the matrix would take an eighth of the memory or more.
+    """
 
     @property
     def position(self) -> Position:
         """From where to read in order to go on."""
         return self.chunk.end if self.bad is None else self.chunk.before_line(self.bad.line)
+
+    @property
+    def skipped(self) -> tuple[BadRow, ...]:
+        """The bad rows that were passed over: they were read, but are not in the block."""
+        return self.chunk.bad if self.bad is None else ()
 
     def require_good(self) -> None:
         """Raise an error about the row that stopped the run, if one did."""
@@ -81,7 +98,7 @@ class Driver:
     5. The caller gets the predictions (`run`), and may note progress, write a checkpoint, or stop.
 
     A learner given is copied, never changed; `resume` takes one over. With bad="stop" an unusable example ends the run,
-    those before it learnt; with bad="skip" it is passed over and counted.
+    those before it learnt; with bad="skip" it is passed over and counted. One without a label is predicted and counted.
     """
 
     def __init__(
@@ -119,12 +136,18 @@ class Driver:
         self.task, self.intercept, self.budget = task, intercept, budget
         self.most_skipped = math.inf if bad == "skip" else 0.0
         """How many unusable examples are passed over before one ends the run."""
+        self.notes_probabilities = False
+        """Whether, of more than two classes, the probabilities of all are noted for each row of a part."""
+        self.probabilities: Any = None
+        """Those of the last block, as `LearntPart.probabilities` has them; None if they are not noted."""
         self.halves_blocks = True
         """Whether a block that memory cannot hold is halved to find the row, or raises `NoRoom` as a whole."""
         self.skipped = 0
         """Unusable examples passed over."""
         self.refused = 0
         """Examples whose prediction, loss or step was not finite: neither scored nor learnt."""
+        self.unlabelled = 0
+        """Examples without a label: predicted, but neither scored nor learnt."""
         self.missing = 0
         """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
         self.clock: Callable[[], float] = time.perf_counter
@@ -217,13 +240,21 @@ class Driver:
             bad = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
         elif bad is None:
             self.skipped += len(chunk.bad)
-        return LearntPart(chunk, block.first(predictions.size), predictions, bad)
+        probabilities = None if not len(block) or self.probabilities is None else self.probabilities[: predictions.size]
+        return LearntPart(chunk, block.first(predictions.size), predictions, bad, probabilities)
 
     # A block.
 
     def begin(self, y: Any) -> None:
-        """Settle the task, and with it the learner, by some labels; by default those of the first block decide."""
+        """Settle the task, and with it the learner, by some labels; by default those of the first block decide.
+
+        If all of them are missing, nothing is settled yet.
+        """
         if self.labels is None:
+            y = as_labels(y)
+            missing = missing_labels(y)
+            if missing is not None and missing.all():
+                return
             self.labels = Labels.of(y, self.task) if self.learner is None else Labels.under(self.learner.loss, y)
         if self.learner is None:
             self.learner = default_learner(self.labels.task, intercept=self.intercept, budget=self.budget)
@@ -235,13 +266,19 @@ class Driver:
     def learn(self, block: Block) -> Any:
         """Learn a block: the predictions, NaN for an example that was refused or skipped.
 
+        An example without a label is predicted and not learnt; before the first label there is nothing to predict with.
         If an example stops the run, `stopped` says which and why, and the predictions are of those before it.
         """
         if block.y is None:
             raise DataError("there are no labels: give y.")
         self.begin(block.y)
-        assert self.labels is not None
+        if self.labels is None:
+            self.unlabelled += len(block)
+            return np.full(len(block), np.nan)
         self.labels = self.labels.extended(block.y)
+        shape = len(block), len(self.labels.classes)
+        noted = (self.notes_probabilities or self.reports) and self.labels.task == "multiclass"
+        self.probabilities = np.full(shape, np.nan) if noted and 64 * math.prod(shape) < memory_limit() else None
         if not (self.reports and self.learner.algorithm.mixes):
             return self._learn_part(block)
         begin, parts = 0, []
@@ -258,7 +295,7 @@ class Driver:
     def _learn_part(self, block: Block, before: int = 0) -> Any:
         """Learn rows that begin at row `before` of their block; a row that memory cannot hold is unusable."""
         assert self.labels is not None
-        encoded = Block(block.X, self.labels.encode(block.y), block.weights)
+        encoded = Block(block.X, *self._labels_and_weights(block))
         try:
             encoded = self.learner.widen(encoded)
         except NoRoom as error:
@@ -270,6 +307,19 @@ class Driver:
             evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._options)
             self.accounts = EvidenceAccounts(evidence, self.learner)
         return self._learn_rows(encoded, block.y, before)
+
+    def _labels_and_weights(self, block: Block) -> tuple[Any, Any]:
+        """Labels as the loss takes them, and weights; an example without a label has any label, and weight 0.
+
+        With weight 0 a learner predicts an example and changes nothing, and no sum counts it.
+        """
+        assert self.labels is not None
+        y, weights, missing = self.labels.encode(block.y), block.weights, block.unlabelled
+        if missing is None:
+            return y, weights
+        any_label = next((label for label in (1.0, 0.0, *y[~missing][:1]) if self.learner.loss.accepts(label)), 1.0)
+        weights = np.ones(len(block)) if weights is None else floats(weights, "weights")
+        return np.where(missing, any_label, y), np.where(missing, 0.0, weights)
 
     def _learn_halves(self, block: Block, before: int, error: NoRoom) -> Any:
         """A block that memory cannot hold, half by half, until the row is found that it cannot."""
@@ -296,9 +346,10 @@ class Driver:
         assert self.labels is not None
         ledger = self.accounts.ledger(self.learner, block)
         out, begin, skipped, stopped = np.empty(len(block)), 0, 0, ""
+        noted = () if self.probabilities is None else (self.probabilities[before : before + len(block)],)
         started = self.clock()
         while begin < len(block) and not stopped:
-            begin, why = self.learner.run_block(block, ledger, out, begin)
+            begin, why = self.learner.run_block(block, ledger, out, begin, *noted)
             if why and self.labels.task != "regress" and np.isnan(block.y[begin]):
                 why = self.labels.complaint(given[begin])
             if why and self.skipped + skipped >= self.most_skipped:
@@ -307,12 +358,20 @@ class Driver:
                 out[begin] = np.nan
                 skipped, begin = skipped + 1, begin + 1
         self.seconds += self.clock() - started
-        self.accounts.enter(self.learner, block, out)
+        missing = missing_labels(given)
+        if missing is None:
+            self.accounts.enter(self.learner, block, out)
+        else:
+            self.accounts.enter(self.learner, block.where(~missing), out[~missing])
         self.skipped += skipped
         self.refused += begin - int(np.count_nonzero(np.isfinite(out))) - skipped
+        if missing is not None:
+            self.unlabelled += int(np.count_nonzero(missing & np.isfinite(out)))
         if self.reports:
             self.baselines.enter(self.learner.loss, block.y, block.column_of_weights(), out)
-            self.metrics.enter(self.learner.loss, block.y, block.column_of_weights(), out)
+            self.metrics.enter(self.learner.loss, block.y, block.column_of_weights(), out, *noted)
+        if missing is not None and self.labels.task == "multiclass":
+            out[missing] = np.nan
         if stopped:
             self.stopped = BadExample(before + begin, stopped)
             return out[:begin]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,6 +14,7 @@ from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.mixture.standing import Course, Standing, standing
 from rue.ledger import Ledger
+from rue.memory import memory_limit
 from rue.norms import norm
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
@@ -64,12 +65,13 @@ class Run:
     labels: Labels
     """The task, and which class stands for −1 and which for +1, or all the classes."""
     predictions: Any
-    """p_t, made before the update; NaN where the example was refused or skipped.
+    """p_t, made before the update, one for each row that was read; NaN where the example was refused or skipped.
 
-    Of more than two classes the probability of the one that came, negative where another had been given as much.
+    Of more than two classes the probability of the one that came, negative where another had been given as much; NaN
+    where the label is missing.
     """
     y: Any
-    """The labels as the loss takes them."""
+    """The labels as the loss takes them; NaN where the label is missing or the example was skipped."""
     weights: Any
     """The examples' weights, or None."""
     evidence: Evidence
@@ -88,6 +90,15 @@ class Run:
     """How the members of a mixture have stood over time."""
     missing: int = 0
     """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
+    unlabelled: int = 0
+    """Examples without a label (None or NaN): predicted, but neither scored nor learnt."""
+    probabilities: Any = None
+    """Of more than two classes, those of every class, made before the update: a column for each of `labels.classes`.
+
+    0 for a class that had not been learnt yet, NaN in the row of an example that was refused or skipped; what a row
+    lacks to 1 is the probability that a class never seen before comes. None for two classes, for numbers, and where the
+    matrix would take an eighth of the memory or more.
+    """
     baselines: Baselines = dataclasses.field(default_factory=Baselines, repr=False)
     """What the best constant prediction, and saying the last label again, would have lost."""
     metrics: Metrics = dataclasses.field(default_factory=Metrics)
@@ -128,10 +139,16 @@ class Run:
 
     @property
     def losses(self) -> Any:
-        """ℓ(p_t, y_t) for each example; NaN where it was refused or skipped."""
+        """ℓ(p_t, y_t) for each example; NaN where it was refused or skipped, or has no label."""
         out = np.empty(self.y.size)
         score(self.learner.loss, self.predictions, self.y, out)
-        return out
+        return np.where(np.isnan(self.y), np.nan, out)
+
+    @property
+    def scored(self) -> Any:
+        """Which rows count: they have a label, a weight above 0 and a finite prediction."""
+        weighty = True if self.weights is None else self.weights > 0.0
+        return np.isfinite(self.predictions) & ~np.isnan(self.y) & weighty
 
     @property
     def members(self) -> Standing | None:
@@ -232,7 +249,8 @@ def learn(
     `format` are those of the command line, and the result is the same to the last bit. Classes may be written 0/1,
     −1/+1, true/false, or as any words, two or more; as other numbers with task="classify", or "multiclass" if a stream
     may hold two at first. The learner given is copied, never changed; by default it is the one that fits the labels. An
-    unusable example stops the run, or with bad="skip" is passed over and counted.
+    example whose label is missing (None or NaN) is predicted, not learnt, and counted. An unusable example stops the
+    run, or with bad="skip" is passed over and counted; `run.predictions` has an entry for every row all the same.
 
     `holdout` and `test` measure the model that is kept: `run.holdout` is of the last rows, a share such as 0.2 or a
     number of them, which are predicted at the end and never learnt; `run.test` of other examples, in a pair (X, y) of
@@ -247,13 +265,14 @@ def learn(
     10473
     """
     driver = Driver(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
+    driver.notes_probabilities = True
     stream, log = read(X, y, weights, **how), PredictionLog()
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
     held = None if holdout is None else Holdout(stream, holdout)
     chunks = stream.reads() if held is None else held.training(stream.reads())
     for part in driver.run(chunks, lent=stream.lent):
-        log.add(driver, part.block, part.predictions)
+        log.add(driver, part.block, part.predictions, part.probabilities, [row.place for row in part.skipped])
         part.require_good()
     run = log.run(driver, stream)
     if held is not None:
@@ -283,15 +302,45 @@ class PredictionLog:
 
     def __init__(self) -> None:
         self.parts: list[tuple[Any, Any, Any]] = []
+        self.probabilities: list[Any] | None = []
+        """Of more than two classes those of every class, for each part; None where they are not noted or too many."""
 
-    def add(self, driver: Driver, block: Block, predictions: Any) -> None:
-        """A block that was learnt and its predictions; copies, since a stream may use the block's memory again."""
-        if driver.labels is not None and len(block):
-            weights = None if block.weights is None else block.weights.copy()
-            self.parts.append((predictions, np.array(driver.labels.encode(block.y)), weights))
+    def add(
+        self, driver: Driver, block: Block, predictions: Any, probabilities: Any = None, skipped: Sequence[int] = ()
+    ) -> None:
+        """A block that was learnt and its predictions; copies, since a stream may use the block's memory again.
+
+        `skipped` has, for each row that was read and is not in the block, how many of the block's come before it.
+        """
+        if not len(block) and not skipped:
+            return
+        y = np.full(len(block), np.nan)
+        if driver.labels is None or not len(block):
+            probabilities = np.empty((len(block), 0))  # no class has come yet
+        else:
+            y = driver.labels.encode(block.y)
+        weights = None if block.weights is None else np.insert(block.weights, skipped, 0.0)
+        self.parts.append((np.insert(predictions, skipped, np.nan), np.insert(y, skipped, np.nan), weights))
+        rows = len(block) + sum(map(len, self.probabilities or []))
+        if probabilities is None or 64 * rows * probabilities.shape[1] >= memory_limit():
+            self.probabilities = None
+        elif self.probabilities is not None:
+            self.probabilities.append(np.insert(probabilities, skipped, np.nan, axis=0))
+
+    def matrix(self) -> Any:
+        """The probabilities of all parts, with a column for each class that came in any; None if there are none."""
+        if not self.probabilities:
+            return None
+        classes = self.probabilities[-1].shape[1]
+        padded = [np.pad(part, ((0, 0), (0, classes - part.shape[1]))) for part in self.probabilities]
+        for matrix, part in zip(padded, self.probabilities, strict=True):
+            matrix[np.isnan(part).all(axis=1)] = np.nan  # rows without a prediction
+        return np.concatenate(padded)
 
     def run(self, driver: Driver, stream: Stream) -> Run:
         """The whole run."""
+        if driver.unlabelled and driver.labels is None:
+            raise DataError("there is nothing to learn: every label is missing.")
         if driver.labels is None or driver.evidence is None:
             raise DataError("there are no examples to learn.")
         predictions, y = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
@@ -312,6 +361,8 @@ class PredictionLog:
             names=dict(stream.names.of),
             course=driver.course,
             missing=driver.missing,
+            unlabelled=driver.unlabelled,
+            probabilities=self.matrix(),
             baselines=driver.baselines,
             metrics=driver.metrics,
         )

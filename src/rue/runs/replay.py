@@ -45,10 +45,13 @@ def trace(source: Learner | Run, X: Any, y: Any = None, weights: Any = None) -> 
     stream, seen = read(X, y, weights), 0
     for part in driver.run(stream.reads()):
         part.require_good()
-        end = seen + part.predictions.size
-        if run is not None and not np.array_equal(part.predictions, run.predictions[seen:end], equal_nan=True):
+        predictions = np.insert(part.predictions, [row.place for row in part.skipped], np.nan)
+        end = seen + predictions.size
+        if run is not None and not np.array_equal(predictions, run.predictions[seen:end], equal_nan=True):
             raise DataError("trace: the run made other predictions on this stream: give the stream it was made on.")
-        recording.add_features(copy.deepcopy(part.block) if stream.lent else part.block, part.predictions)
+        missing = part.block.unlabelled
+        scored = part.predictions if missing is None else np.where(missing, np.nan, part.predictions)
+        recording.add_features(copy.deepcopy(part.block) if stream.lent else part.block, scored)
         seen = end
     if run is not None and seen != run.predictions.size:
         raise DataError(f"trace: the run saw {run.predictions.size} examples, but here are {seen}.")

@@ -46,6 +46,8 @@ class BadRow:
     """The name of the column, or "" where that says nothing."""
     why: str
     """What is wrong, with the offending text, shortened."""
+    tag: str = ""
+    """Its tag, as in `Chunk.tags`, where it could be read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Chunk:
     """The line of each good row, counted from 1."""
     bad: tuple[BadRow, ...] = ()
     tags: tuple[str, ...] | None = None
-    """VW's tags, one for each good row."""
+    """What tells the good rows apart: VW's tags, or the column named as the id of a table; "" for a row without one."""
     names: tuple[tuple[int, str], ...] = ()
     """Slot and name of hashed features, if names were asked for: those not known yet when the chunk was parsed.
 

@@ -30,7 +30,7 @@ from rue.streams.files.pieces import Piece, text_pieces
 from rue.streams.files.sources import Source
 from rue.streams.formats import Format, TableFormat, TextFormat, find_source, formats, has_known_suffix
 from rue.streams.names import Names
-from rue.streams.tables.columns import Columns, find_column, plan
+from rue.streams.tables.columns import Columns, find_column, find_id, plan
 from rue.streams.tables.table import Table
 
 __all__ = ["Data"]
@@ -72,6 +72,8 @@ class Data:
     weight: str | int | None = None
     drop: tuple[str | int, ...] = ()
     category: tuple[str | int, ...] = ()
+    id: str | int | None = None
+    """The column that tells rows apart; of VW text `tag`."""
     separator: str | None = None
     bits: int = 20
     max_line: int = MAX_LINE
@@ -115,6 +117,9 @@ class Data:
                 raise DataError(f"{source.name}: {format_.needs_file}")
         if format_.tabular and self.target is None and self.columns is None and self.y is None:
             raise SettingsError("say which column to predict: --target NAME (in Python target=), or -1 for the last.")
+        if self.id is not None and not format_.tabular and not (self.format == "vw" and self.id == "tag"):
+            tags = "the id of an example is its tag: say --id tag." if self.format == "vw" else "there are no columns."
+            raise SettingsError(f"--id {self.id}: in {self.format} {tags}")
         if not format_.tabular and (self.target or self.weight or self.drop or self.category or self.separator):
             raise SettingsError(
                 f"--target, --weight, --drop, --category and --separator are for tables, not {self.format}."
@@ -132,6 +137,7 @@ class Data:
         separator: str | None = None,
         names: dict[int, str] | None = None,
         max_line: int = MAX_LINE,
+        id_column: str | int | None = None,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
         paths = _expand_folders(paths, format_name)
@@ -146,12 +152,23 @@ class Data:
         return cls(
             paths,
             format_name,
+            id=id_column,
             separator=separator,
             bits=int(features.get("bits", 20)),
             max_line=max_line,
             columns=columns,
             names=Names((names or {}).items()),
         )
+
+    def id_name(self, chunk: Chunk) -> str | None:
+        """What the tags of a chunk are called: the column they come from, `tag` in VW text; None if there are none.
+
+        In VW text they are found in the first chunk that is read, unless the id is named.
+        """
+        if self.columns is not None:
+            name: str | None = self.columns.id
+            return name
+        return "tag" if self.id is not None or chunk.tags is not None else None
 
     @property
     def size(self) -> int | None:
@@ -270,11 +287,16 @@ class Data:
                 weight=self.weight,
                 drop=self.drop,
                 category=self.category,
+                id_column=self.id,
                 bits=self.bits,
             )
             words = {name for name in self.columns.used if self.columns.kind(name) == "category"}
             words -= {find_column(name, names, "category") for name in self.category}
             self.warnings += [f"{source.name}: {why}" for name, why in table.suspicious_columns() if name in words]
+        elif self.id is not None:
+            self.columns = dataclasses.replace(self.columns, id=find_id(self.id, table.schema))
+        elif self.columns.id not in names and not labelled:
+            self.columns = dataclasses.replace(self.columns, id=None)
         self.columns.require(names, labelled)
 
     def _names_to_extend(self) -> Names | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypedDict, Unpack
 
 from rue.errors import DataError, SettingsError
-from rue.streams.block import Block, as_array, blocks, is_readable, is_stream
+from rue.streams.block import Block, as_array, as_labels, blocks, is_readable, is_stream
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
 from rue.streams.names import Names
@@ -59,6 +59,8 @@ class ReadOptions(TypedDict, total=False):
     """Columns to leave out."""
     category: Iterable[str | int]
     """Columns of numbers that are categories."""
+    id: str | int
+    """A column that tells rows apart, such as a name or a number, and is no feature."""
     separator: str
     """What separates the columns of a CSV; detected automatically if not given."""
     bits: int
@@ -102,7 +104,10 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
     columns: dict[str, Any] = {}
     for name, array, value in (("target", "y", y), ("weight", "weights", weights)):
         if value is not None:
-            columns |= {name: value} if isinstance(value, str | int) else {array: as_array(value, array)}
+            if isinstance(value, str | int):
+                columns[name] = value
+            else:
+                columns[array] = as_labels(value) if array == "y" else as_array(value, array)
     return Data(sources, format_name, bits=bits, **columns, **options)
 
 

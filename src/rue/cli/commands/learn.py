@@ -13,8 +13,9 @@ import typer
 from rue.cli import options as o
 from rue.cli.folding import columns, say
 from rue.cli.interrupts import Interruptible
+from rue.cli.predictions import Predictions
 from rue.cli.progress import Progress
-from rue.cli.running import INTERRUPTED, START, Every, Predictions, Running
+from rue.cli.running import INTERRUPTED, START, Every, Running
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
@@ -42,7 +43,7 @@ __all__ = ["learn"]
 )
 def learn(
     paths: o.DataPaths,
-    data: Annotated[o.DataOptions, "target task bad format bits weight drop category separator max_line"],
+    data: Annotated[o.DataOptions, "target task bad format bits weight drop category id separator max_line"],
     learning: o.LearnerOptions,
     passes: Annotated[int | None, typer.Option(min=1, help="How often to go over the data; once if not given.")] = None,
     model: Annotated[str | None, typer.Option(metavar="OUT", help="Write the model.")] = None,
@@ -50,7 +51,8 @@ def learn(
     checkpoint: Annotated[str | None, typer.Option(metavar="FILE", help="Write the state now and then.")] = None,
     every: Annotated[str, typer.Option(help="How often: examples, or seconds such as 30s.")] = "30s",
     predictions: Annotated[
-        str | None, typer.Option(metavar="OUT.csv", help="Write each prediction, made before its example was learnt.")
+        str | None,
+        typer.Option(metavar="OUT.csv", help="Write each row's prediction, made before the row was learnt."),
     ] = None,
     report_path: o.ReportPath = None,
     plot: Annotated[
@@ -96,7 +98,7 @@ def learn(
     often = Every.read(every)
     if resume is not None:
         driver, stream, at, history = _resumed(resume, paths, data, learning)
-        position, number, written, passes = _position(at, passes)
+        position, number, passes = _position(at, passes)
     else:
         learner, task = learning.make()
         driver = Driver(
@@ -109,8 +111,8 @@ def learn(
         )
         stream = data.open(paths)
         stream.naming = model is not None or checkpoint is not None
-        position, number, written, history = START, 1, None, []
-    held = _holdout(stream, holdout, None if resume is None else at, checkpoint)
+        position, number, at, history = START, 1, None, []
+    held = _holdout(stream, holdout, at, checkpoint)
     if test is not None:
         find_source(test, data.format).open().close()  # fail now if it is unreadable, not when all is learnt
     require_not_read(outputs, stream.paths if test is None else [*stream.paths, test])
@@ -118,7 +120,8 @@ def learn(
         require_not_read({"--predictions": predictions, "--report": report_path, "--plot": plot}, [resume])
     before = driver.examples
     log = PredictionLog()
-    writer = None if predictions is None else Predictions(predictions, written)
+    writer = None if predictions is None else Predictions(predictions, at, driver.labels)
+    driver.notes_probabilities = writer is not None
     running = Running(
         stream,
         driver,
@@ -211,14 +214,15 @@ def _finish(running: Running, why: str, model: str | None, checkpoint: str | Non
     """Save all that was asked for; returns the first error message, or ""."""
     if running.driver.evidence is None:
         data = ", ".join(source.name for source in running.data.sources)
-        why = why or f"there are no examples to learn in {data}."
+        none = "no example has a label" if running.driver.unlabelled else "there are no examples to learn"
+        why = why or f"{none} in {data}."
         model = checkpoint = None
     steps: list[Callable[[], None]] = []
     if model is not None:
         steps.append(partial(running.save, model, not why))
     if checkpoint is not None:
         steps.append(running.save_checkpoint)
-    steps.append(partial(_finish_predictions, running.predictions, bool(checkpoint and why)))
+    steps.append(partial(_finish_predictions, running, bool(checkpoint and why)))
     for step in steps:
         try:
             step()
@@ -232,6 +236,8 @@ def _nothing_learnt(running: Running) -> str:
     if running.driver.examples:
         return ""
     data, refused = ", ".join(source.name for source in running.data.sources), running.driver.refused
+    if not refused and running.driver.unlabelled:
+        return f"nothing was learnt from {data}: no example has a label and a weight above 0."
     if not refused:
         return f"nothing was learnt from {data}: every example has weight 0."
     were = "example was" if refused == 1 else "examples were"
@@ -241,10 +247,11 @@ def _nothing_learnt(running: Running) -> str:
     )
 
 
-def _finish_predictions(predictions: Predictions | None, resumable: bool) -> None:
+def _finish_predictions(running: Running, resumable: bool) -> None:
     """Give the file its name, unless whoever resumes the checkpoint goes on with it."""
+    predictions = running.predictions
     if predictions is not None and not predictions.broken and not (resumable and predictions.output.keep):
-        predictions.finish()
+        predictions.finish(running.driver.labels)
 
 
 FREE = ("--format", "--separator", "--max-line", "--bad")
@@ -260,6 +267,7 @@ def _resumed(
     same = {
         "--target": columns.get("target"),
         "--weight": columns.get("weight"),
+        "--id": columns.get("id") if columns else data.id,  # of VW text it is the tag
         "--bits": model.features.get("bits", columns.get("bits", 20)),  # text has bits but no columns
     }
     for name, value in (o.changed(learning) | o.changed(data)).items():
@@ -268,7 +276,7 @@ def _resumed(
     if model.evidence is None or model.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     driver = Driver.resume(model.learner, model.labels, model.evidence, course=model.course, bad=data.bad)
-    for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
+    for name in ("skipped", "refused", "unlabelled", "missing"):  # older files do not count the last two
         setattr(driver, name, int(model.counts.get(name, 0)))
     driver.baselines, driver.metrics = Baselines.from_dict(model.counts), model.metrics
     stream = data.open_like(model.features, paths, model.names)
@@ -282,17 +290,14 @@ def _resumed(
     return driver, stream, model.position, list(model.history)
 
 
-def _position(
-    at: dict[str, Any] | None, passes: int | None
-) -> tuple[Position, int, tuple[str | None, int] | None, int | None]:
-    """Where to go on, in which pass, after how many bytes of which file of predictions, and the number of passes."""
+def _position(at: dict[str, Any] | None, passes: int | None) -> tuple[Position, int, int | None]:
+    """Where to go on, in which pass, and the number of passes."""
     if at is None:
-        return START, 1, None, passes
+        return START, 1, passes
     if passes is not None and passes != at["passes"]:
         raise SettingsError(f"--passes contradicts --resume: it was started with {at['passes']}; leave --passes out.")
     position = Position(int(at["offset"]), int(at["line"]), int(at["file"]), lambda: str(at["tail"]))
-    predictions = None if at["predictions"] is None else (at.get("predictions_file"), int(at["predictions"]))
-    return position, int(at["pass"]), predictions, int(at["passes"])
+    return position, int(at["pass"]), int(at["passes"])
 
 
 def _require_same(path: str, at: dict[str, Any], stream: Data) -> None:

@@ -9,19 +9,19 @@ import numpy as np
 import typer
 
 from rue.cli import options as o
-from rue.cli.running import Predictions, csv_row
+from rue.cli.predictions import EMPTY, as_cells, csv_row, every_row
 from rue.cli.standard import writing_stdout
 from rue.errors import SettingsError
 from rue.learners import ClassLearner
 from rue.models.file import Model, load_model
-from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
+from rue.outputs import Output, require_apart, require_not_read, require_standard_output, require_writable
 from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words
 from rue.runs.baselines import Baselines
 from rue.runs.driver import NUMBERS
 from rue.runs.evaluation import Evaluation
 from rue.runs.learn import predict_block
 from rue.streams.data import Data
-from rue.streams.labels import plain
+from rue.streams.labels import class_order, plain
 
 __all__ = ["predict"]
 
@@ -30,7 +30,7 @@ __all__ = ["predict"]
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model written by `rue learn --model`.")],
     paths: o.DataPaths,
-    data: Annotated[o.DataOptions, "format separator max_line bad"],
+    data: Annotated[o.DataOptions, "format id separator max_line bad"],
     out: Annotated[
         str | None, typer.Option("-o", "--out", metavar="OUT.csv", help="Where to; stdout if not given.")
     ] = None,
@@ -53,7 +53,7 @@ def predict(
     evaluation = Evaluation(learner.loss, loaded.labels or NUMBERS, Baselines.from_dict(loaded.counts))
     table = learner.loss.task == "multiclass" and reading != "label"
     columns = _heads(loaded) if table else ("prediction",)
-    writer = None if out is None else Predictions(out, columns=columns)
+    writer = None if out is None else Output(out)
     try:
         _predict_all(loaded, stream, evaluation, reading, data.bad, writer, columns)
         if writer is not None:
@@ -88,35 +88,52 @@ def _predict_all(
     evaluation: Evaluation,
     reading: str,
     bad: str,
-    writer: Predictions | None,
+    writer: Output | None,
     columns: tuple[Any, ...],
 ) -> None:
     """Predict every row, to a file or to stdout, and score those that have labels."""
-    head = [csv_row(columns)]
+    begun, id_name = False, None
     for chunk in stream.reads(labelled=False):
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)
         evaluation.skipped += len(chunk.bad)
-        if not len(chunk.block):
-            continue
-        p = predict_block(model.learner, chunk.block)
-        if model.labels is not None:
-            evaluation.enter(chunk.block, p)
-        shown = _read_as(model, p, reading)
-        if writer is None:
-            with writing_stdout():
-                print("\n".join([*head, *shown]))
-            head = []
-        else:
-            writer.write_lines(shown)
-    if writer is None and head:
-        print(head[0])
+        cells: list[str] = []
+        if len(chunk.block):
+            p = predict_block(model.learner, chunk.block)
+            if model.labels is not None:
+                evaluation.enter(chunk.block, p)
+            cells = _read_as(model, p, reading)
+        cells = every_row(cells, chunk.bad, [",".join([EMPTY] * len(columns))] * len(chunk.bad))
+        if not begun and cells:
+            begun, id_name = True, stream.id_name(chunk)
+            _write(writer, [csv_row(columns if id_name is None else (id_name, *columns))])
+        if id_name is not None:
+            tags = every_row(chunk.tags or [""] * len(chunk.block), chunk.bad, [row.tag for row in chunk.bad])
+            cells = [f"{csv_row([tag])},{cell}" for tag, cell in zip(tags, cells, strict=True)]
+        _write(writer, cells)
+    if not begun:
+        _write(writer, [csv_row(columns)])
+
+
+def _write(writer: Output | None, lines: list[str]) -> None:
+    """To the file, or to stdout."""
+    if writer is not None and lines:
+        writer.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+    elif lines:
+        with writing_stdout():
+            print("\n".join(lines))
 
 
 def _heads(model: Model) -> tuple[Any, ...]:
-    """The columns of probabilities: one for each class."""
+    """The columns of probabilities: one for each class, in order."""
+    return tuple(model.labels.classes[c] for c in _order(model)) if model.labels is not None else ()
+
+
+def _order(model: Model) -> list[int]:
+    """Which of the classes that were learnt comes first, second, … in the table."""
     assert isinstance(model.learner, ClassLearner)
-    return tuple(model.labels.classes[: model.learner.classes]) if model.labels is not None else ()
+    assert model.labels is not None
+    return class_order(model.labels.classes[: model.learner.classes])
 
 
 def _read_as(model: Model, p: Any, reading: str) -> list[str]:
@@ -126,9 +143,9 @@ def _read_as(model: Model, p: Any, reading: str) -> list[str]:
         if reading == "label":
             lines = [csv_row([name]) for name in labels.classes]
             return [lines[c] for c in p[:, 1:].argmax(axis=1)]
-        return [",".join(map(repr, row)) for row in p[:, 1:].tolist()]
+        return [",".join(map(repr, row)) for row in p[:, 1:][:, _order(model)].tolist()]
     if reading == "score":
-        return list(map(repr, p.tolist()))
+        return as_cells(p)
     if labels is None or labels.task != "classify":
         raise SettingsError(f"--as {reading} is for classes: this model predicts numbers.")
     if reading == "label":

@@ -37,6 +37,7 @@ def certify(
     """Certify the regret of any model from its predictions: `predictions[t]` made before example t was learnt.
 
     Predictions are scores as the loss takes them (for logistic loss the log-odds), labels −1 and +1 for margin losses.
+    An example whose label is missing (None or NaN) counts for nothing; one whose prediction is NaN is left out.
     `units="largest"` measures models on features divided by their largest magnitude; `witnesses` (a radius or several;
     D3) and, for square loss, `curvature=True` (D4) prove more in the same pass. For a `Regularised` loss `penalty` is
     the regulariser's part of the model's own loss, Σ weight·(λ/2)‖w_t‖² (D2).
@@ -65,7 +66,10 @@ def certify(
         part = p[before : before + len(block)]
         if part.size != len(block):
             raise DataError(f"there are {p.size} predictions, but more examples: one prediction an example.")
-        left_out += evidence.enter(block, part, bool(intercept), before)
+        missing = block.unlabelled
+        left_out += evidence.enter(
+            block.labelled(), part if missing is None else part[~missing], bool(intercept), before
+        )
         before += len(block)
     if before != p.size:
         raise DataError(f"there are {p.size} predictions, but {before} examples: one prediction an example.")

@@ -271,6 +271,11 @@ class CsvTable(Records):
     def complaint(self, record: bytes, columns: Columns, error: Unreadable) -> tuple[str, str]:
         return error.column, error.why
 
+    def tag(self, record: bytes, columns: Columns) -> str:
+        fields = next(iter(_rows(record.decode("utf-8", "backslashreplace"), self.separator, 1)), [])
+        there = columns.id in self.names and len(fields) == len(self.names)
+        return fields[self.names.index(str(columns.id))] if there else ""
+
 
 def _misshapen(count: int, wanted: Any) -> str:
     return f"{count} field{'s' * (count != 1)} instead of {wanted}"

@@ -103,6 +103,14 @@ class JsonTable(Records):
         shown = shortened(record.decode("utf-8", "replace").strip())
         return self._fault(record, columns) or ("", f"{shown} cannot be read: {error.why}")
 
+    def tag(self, record: bytes, columns: Columns) -> str:
+        try:
+            content = json.loads(record)
+        except (ValueError, RecursionError):
+            return ""
+        given = content.get(columns.id) if isinstance(content, dict) else None
+        return str(given) if isinstance(given, str | int | float) else ""
+
     def _fault(self, record: bytes, columns: Columns) -> tuple[str, str] | None:
         """The column and what is wrong with a record, or None."""
         try:

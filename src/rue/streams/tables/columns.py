@@ -18,7 +18,7 @@ from typing import Any
 
 from rue.errors import DataError
 
-__all__ = ["KINDS", "Columns", "find_column", "kind_of", "plan", "repeated"]
+__all__ = ["KINDS", "Columns", "find_column", "find_id", "kind_of", "plan", "repeated"]
 
 KINDS = ("number", "boolean", "category", "timestamp", "date", "time", "duration")
 MOST_BITS = 31
@@ -39,6 +39,8 @@ class Columns:
     """What the target holds: number, boolean, or category, whose labels are words."""
     weight: str | None = None
     bits: int = 20
+    id: str | None = None
+    """The column that tells rows apart, which is carried along as text."""
 
     @cached_property
     def own(self) -> tuple[str, ...]:
@@ -62,8 +64,9 @@ class Columns:
     @property
     def used(self) -> tuple[str, ...]:
         """Every column that is read."""
-        others = (name for name in (self.target, self.weight) if name is not None)
-        return (*(name for name, _ in self.plan), *others)
+        features = [name for name, _ in self.plan]
+        others = dict.fromkeys(name for name in (self.target, self.weight, self.id) if name is not None)
+        return (*features, *(name for name in others if name not in features))
 
     def kind(self, name: str) -> str:
         """The kind of a column that is read."""
@@ -71,7 +74,7 @@ class Columns:
 
     @cached_property
     def _kinds(self) -> dict[str, str]:
-        others = {self.target or "": self.label, self.weight or "": "number"}
+        others = {self.id or "": "category", self.target or "": self.label, self.weight or "": "number"}
         return {**others, **dict(self.plan)}
 
     def require(self, names: Sequence[str], labels: bool = True) -> None:
@@ -96,7 +99,7 @@ class Columns:
             ]
             good = all(isinstance(name, str) for name in texts) and all(kind in KINDS for _, kind in columns.plan)
             good = good and len(set(texts)) == len(texts) and columns.label in KINDS[:3] and type(columns.bits) is int
-            good = good and 1 <= columns.bits <= MOST_BITS
+            good = good and 1 <= columns.bits <= MOST_BITS and (columns.id is None or isinstance(columns.id, str))
         except (KeyError, TypeError, ValueError):
             good = False
         if not good:
@@ -111,6 +114,7 @@ def plan(
     weight: str | int | None = None,
     drop: Iterable[str | int] = (),
     category: Iterable[str | int] = (),
+    id_column: str | int | None = None,
     bits: int = 20,
 ) -> Columns:
     """What to make of a table with this Arrow schema.
@@ -126,6 +130,7 @@ def plan(
         raise DataError(f"two columns are called {twice!r}: rename one.")
     goal = None if target is None else find_column(target, names, "target")
     heavy = None if weight is None else find_column(weight, names, "weight")
+    own_id = None if id_column is None else find_id(id_column, schema)
     gone = {find_column(name, names, "column to drop") for name in drop}
     categories = {find_column(name, names, "category") for name in category}
     for role, name in (("target", goal), ("weight", heavy)):
@@ -135,7 +140,7 @@ def plan(
         raise DataError(f"the column {goal!r} cannot be both the target and the weight.")
     columns = []
     for field in schema:
-        if field.name not in gone and field.name not in (goal, heavy):
+        if field.name not in gone and field.name not in (goal, heavy, own_id):
             kind = kind_of(field.type)
             if not kind:
                 raise DataError(f"the column {field.name!r} holds {field.type}: leave it out with --drop {field.name}.")
@@ -147,7 +152,16 @@ def plan(
             raise DataError(f"the target {goal!r} must hold numbers, booleans or words, not {schema.field(goal).type}.")
     if heavy is not None and kind_of(schema.field(heavy).type) not in ("number", "boolean"):
         raise DataError(f"the weight {heavy!r} must hold numbers, not {schema.field(heavy).type}.")
-    return Columns(tuple(columns), goal, label, heavy, bits)
+    return Columns(tuple(columns), goal, label, heavy, bits, own_id)
+
+
+def find_id(which: str | int, schema: Any) -> str:
+    """The column that tells rows apart; refuses one that cannot be written as text."""
+    name = find_column(which, schema.names, "id column")
+    type_ = schema.field(name).type
+    if not kind_of(type_):
+        raise DataError(f"the id column {name!r} holds {type_}, which is no text: name another with --id.")
+    return name
 
 
 def repeated(names: Iterable[str]) -> str | None:

@@ -38,7 +38,8 @@ def encode(
 ) -> Chunk:
     """The examples of a record batch whose rows stand in these lines; thread-safe; the hot loops release the GIL.
 
-    `bad` are rows already rejected by the parser. Without `labels` a row needs no label, a table no target.
+    `bad` are rows already rejected by the parser. Without `labels` a table needs no target and no weight. A missing
+    label is NaN among numbers, else None.
     If `names` are given, the chunk has the names of hashed features that are not among them, each column's in the order
     of their first occurrence.
     """
@@ -51,17 +52,23 @@ def encode(
     why: dict[int, tuple[str, str]] = {}
     y = weights = None
     if columns.target is not None and (labels or columns.target in there):
-        y = _labels(columns, _column(batch, columns.target), labels, good, why)
+        y = _labels(columns, _column(batch, columns.target), good, why)
     if columns.weight is not None and (labels or columns.weight in there):
         weights = _weights(columns.weight, _column(batch, columns.weight), good, why)
+    tags: Any = None
+    if columns.id is not None and columns.id in there:
+        tags = _tags(columns.id, _column(batch, columns.id))
     X = reader.rows(good, why)
     called = () if names is None else reader.names(good, names.seen)
     if why:
         y, weights = (None if column is None else column[good] for column in (y, weights))
     good_lines = lines[good] if why else lines
     missing = (reader.gaps[good] if why else reader.gaps) if reader.gaps.any() else None
-    refused = [BadRow(0, int(lines[i]), *reason) for i, reason in why.items()]
-    return Chunk(Block(X, y, weights), good_lines, _placed([*bad, *refused], good_lines), names=called, missing=missing)
+    refused = [BadRow(0, int(lines[i]), *reason, "" if tags is None else tags[i]) for i, reason in why.items()]
+    if tags is not None:
+        tags = tuple(tags[i] for i in np.flatnonzero(good).tolist()) if why else tuple(tags)
+    placed = _placed([*bad, *refused], good_lines)
+    return Chunk(Block(X, y, weights), good_lines, placed, tags, names=called, missing=missing)
 
 
 def shortened(text: str) -> str:
@@ -348,7 +355,13 @@ def _plain(texts: Any) -> Any:
     return texts.fill_null("") if texts.null_count else texts
 
 
-def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+def _tags(name: str, column: Any) -> list[str]:
+    """A column as texts, "" where they are missing."""
+    texts = _texts(name, column)
+    return _words(_plain(texts.dictionary_decode() if hasattr(texts, "dictionary") else texts))
+
+
+def _labels(columns: Columns, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
     name = str(columns.target)
     if columns.label == "category":
         texts = _texts(name, column)
@@ -365,10 +378,12 @@ def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[in
         y = _numbers(name, column) + 0.0  # no −0
         missing = np.isnan(y)
         _refuse(np.isinf(y), name, lambda i: "the label is an infinity", good, why)
-        if columns.label == "boolean" and (needed or not missing.any()):
-            y = y != 0.0
-    if needed:
-        _refuse(missing, name, lambda i: "no label", good, why)
+        if columns.label == "number":
+            return y
+        y = y != 0.0
+    if missing.any():
+        y = y.astype(object)
+        y[missing] = None
     return y
 
 
