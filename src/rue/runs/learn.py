@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -383,13 +383,25 @@ def predict_block(learner: Learner, block: Block) -> Any:
     return learner.predict_many(block, average=bool(learner.algorithm.averaging))
 
 
-def evaluate(learner: Learner, labels: Labels, training: Baselines, chunks: Iterable[Chunk], bad: str) -> Evaluation:
-    """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt."""
+def evaluate(
+    learner: Learner,
+    labels: Labels,
+    training: Baselines,
+    chunks: Iterable[Chunk],
+    bad: str,
+    record: Callable[[Chunk, Any], None] = lambda chunk, predictions: None,
+) -> Evaluation:
+    """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt.
+
+    `record` is given each chunk and the predictions for its block.
+    """
     evaluation = Evaluation(learner.loss, labels, training)
     for chunk in chunks:
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)
         evaluation.skipped += len(chunk.bad)
+        predictions = predict_block(learner, chunk.block)
+        record(chunk, predictions)
         if len(chunk.block):
-            evaluation.enter(chunk.block, predict_block(learner, chunk.block))
+            evaluation.enter(chunk.block, predictions)
     return evaluation
