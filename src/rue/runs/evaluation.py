@@ -131,10 +131,14 @@ def _above(loss: float, constant: float) -> bool:
 
 
 def _as_scores(y: Any, probabilities: Any) -> Any:
-    """The probability of each row's class, negative where another has as much; a class never seen has the reserve."""
+    """The probability of each row's class, negative where another has as much.
+
+    A class never seen has its part of the reserve, which any of its names may stand for (`names_of_next`).
+    """
     known = y < probabilities.shape[1]  # not so where it is NaN
     place = np.where(known, y, 0).astype(np.int64)
     own, others = probabilities[np.arange(y.size), place], probabilities[:, 1:].copy()
+    own = own / np.where(known, 1, probabilities.shape[1])
     others[np.flatnonzero(known), place[known] - 1] = -1.0
     wrong = ~known | (others.max(axis=1, initial=-1.0) >= own)
     return np.where(np.isnan(y), np.nan, np.where(wrong, -own, own))
