@@ -138,7 +138,7 @@ def test_audits_and_traces_pass_over_them(interpreted):
 
 def test_a_model_counts_them_when_it_goes_on(tmp_path, interpreted):
     X, y, missing, _ = stream("two classes", np.asarray)
-    run = rue.learn(X, y)
+    run = rue.learn(X, y, learner="ogd")
     rue.save(run, tmp_path / "m.rue")
     assert rue.load(tmp_path / "m.rue").counts["unlabelled"] == missing.sum()
     driver = Driver.resume(run.learner, run.labels, run.evidence)
