@@ -15,7 +15,7 @@ from rue.learners.algorithm import FrozenWeights
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
 from rue.learners.mixture.committee import committee
-from rue.learners.mixture.frozen import begin_copies
+from rue.learners.mixture.frozen import FIRST_TRIAL, begin_copies
 from rue.learners.mixture.layout import (
     ALONG,
     CENTRE,
@@ -334,6 +334,10 @@ class Pooled(Pooling):
     @property
     def bytes_per_coordinate(self) -> int:
         return self.budget + 8
+
+    @property
+    def tries_frozen(self) -> int | None:
+        return FIRST_TRIAL
 
     def frozen_weights(self, point: Any, intercept: bool) -> FrozenWeights | None:
         weights = None if point is None else point.frozen(intercept)
