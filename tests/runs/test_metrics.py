@@ -12,7 +12,7 @@ from forging import forge, reason
 from rue.models.file import Model, load_model
 from rue.models.merging import merge_models
 from rue.reports.report import page, report
-from rue.runs import metrics as module
+from rue.runs import scores as module
 from rue.runs.driver import Driver
 from rue.runs.metrics import Metrics
 from sklearn import metrics as reference
@@ -269,3 +269,12 @@ def test_the_report_has_them_and_says_what_is_weighted():
         assert f"accuracy {found['accuracy']:.2%}" in shown
         assert f"ROC AUC {found['auc']:.4f}" in shown
         assert ("each counted once whatever its weight" in shown) == (weights is not None)
+
+
+def test_race_and_audit_say_that_mistakes_are_not_weighted():
+    X, y, w = [[1.0], [-1.0], [2.0], [-2.0]], [1, -1, 1, -1], [1.0, 2.0, 1.0, 3.0]
+    for weights in (None, w):
+        raced = str(rue.race(X, y, weights=weights, learners=["ogd"]))
+        audited = str(rue.audit("ogd", X, y, weights=weights))
+        assert ("errors count each example once" in raced) == (weights is not None)
+        assert ("each counted once whatever its weight" in audited) == (weights is not None)
