@@ -76,8 +76,8 @@ def reference(X, y, weights=None):
             out.append(p if mixed[c] > np.delete(mixed, c).max() else -p)
             lost -= w * np.log((1.0 - reserve) * P[..., c])
         else:
-            out.append(-reserve)
-            lost -= w * math.log(reserve)
+            out.append(-reserve / (1 + seen.sum()))  # any of the names that it may have among those known
+            lost -= w * math.log(-out[-1])
             seen[c], since = True, 0
         since += 1
         e_y = np.eye(C)[c]
@@ -154,11 +154,27 @@ def test_what_a_new_class_costs():
     expected, since, seen = [], 0, set()
     for label in y:
         reserve = 1.0 / (1 + since) ** 2
-        expected.append(-math.log(reserve) if label not in seen else -math.log((1.0 - reserve) / len(seen)))
+        known = len(seen) if label in seen else len(seen) + 1
+        expected.append(-math.log((1.0 - reserve if label in seen else reserve) / known))
         since = 1 if label not in seen else since + 1
         seen.add(label)
     np.testing.assert_allclose(losses, expected, rtol=1e-12, atol=1e-12)
-    assert losses[3] == pytest.approx(2.0 * math.log(4.0))  # after three rounds
+    assert losses[3] == pytest.approx(2.0 * math.log(4.0) + math.log(2.0))  # after three rounds, one of two names
+
+
+@pytest.mark.parametrize(("classes", "rows"), [(40, 400), (12, 60), (3, 300)])
+def test_noise_looks_no_better_than_the_constant_that_knows_all_names(interpreted, classes, rows):
+    rng = np.random.default_rng(rows)
+    words = np.array([f"word {c}" for c in rng.integers(0, classes, rows)])
+    run = rue.learn(rng.normal(size=(rows, 2)), words)
+    counts = np.unique(words, return_counts=True)[1]
+    assert run.loss > counts @ np.log(rows / counts)
+    new = np.sort(np.unique(words, return_index=True)[1])
+    reserves = [1.0 / (1.0 + since) ** 2 for since in np.diff(new, prepend=0)]
+    names = run.losses[new] + np.log(reserves)  # what is charged beyond "a class never seen before comes"
+    np.testing.assert_allclose(names, np.log(np.arange(1, counts.size + 1)), atol=1e-12)
+    assert run.loss == pytest.approx(run.losses.sum(), rel=1e-12)
+    assert min(member.loss for member in run.members.members) > counts @ np.log(rows / counts)
 
 
 def test_the_reserve_costs_less_than_ln_2_however_long_nothing_new_comes():
@@ -172,7 +188,7 @@ def test_a_class_that_comes_late_is_learnt():
     X[1000:, 0] += np.where(np.arange(200) % 2, 8.0 * X[:, 0].std(), 0.0)
     y[1000:] = np.where(np.arange(200) % 2, 4.0, y[1000:])
     scores = SoftmaxMixture().run(X, y)
-    assert abs(scores[1001]) == pytest.approx(1.0 / 1001**2, rel=0.05)
+    assert abs(scores[1001]) == pytest.approx(1.0 / 1001**2 / 4.0, rel=0.05)
     assert (scores[1100:][y[1100:] == 4.0] > 0.0).mean() > 0.9
 
 
@@ -526,6 +542,15 @@ def test_from_a_table_to_predictions(tmp_path):
     shown = command("inspect", out[0]).stdout
     assert "4 classes: 1 is " in shown
     assert "there is no certificate for more than two classes" in shown
+
+
+def test_a_model_that_stands_still_is_charged_for_names_too(tmp_path, inside, interpreted):
+    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{i % 5},{'abc'[i % 3]}\n" for i in range(30)))
+    (tmp_path / "b.csv").write_text("x,y\n3,never\n")
+    inside("learn", tmp_path / "a.csv", "--target", "y", "--model", tmp_path / "m.rue", "-q")
+    shown = inside("predict", tmp_path / "m.rue", tmp_path / "b.csv").err
+    loss = 2.0 * math.log(29.0) + math.log(4.0)  # no new class for 28 rows, and one of four names
+    assert shown.startswith(f"1 labelled example: mean loss {loss:.6g}, 1 mistake")
 
 
 def test_what_to_type(tmp_path):

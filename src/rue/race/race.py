@@ -348,8 +348,9 @@ class Racing:
             return []
         notes, late = [], len(self.labels.classes) - self.peer_classes
         if own:
-            less = f"ln {self.peer_classes}! = {math.lgamma(1.0 + self.peer_classes):.1f} less to lose"
-            notes.append(f"{', '.join(own)} is told of no classes, and need not say which a new one is: {less}.")
+            classes = len(self.labels.classes)
+            charge = f"to name them cost it ln {classes}! = {math.lgamma(1.0 + classes):.1f} of its loss"
+            notes.append(f"{', '.join(own)} is told of no classes: {charge}.")
         if late > 0:
             cannot_add_classes = " and ".join(name for name in peers if name != "river")
             never = f", and {cannot_add_classes} cannot learn it" if cannot_add_classes else ""

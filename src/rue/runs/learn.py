@@ -385,7 +385,7 @@ def predict_block(learner: Learner, block: Block) -> Any:
 
 def evaluate(learner: Learner, labels: Labels, training: Baselines, chunks: Iterable[Chunk], bad: str) -> Evaluation:
     """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt."""
-    evaluation = Evaluation(learner.loss, labels, training)
+    evaluation = Evaluation(learner, labels, training)
     for chunk in chunks:
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)

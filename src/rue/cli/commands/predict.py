@@ -50,7 +50,7 @@ def predict(
     learner = loaded.learner
     stream = data.open_like(loaded.features, paths)
     require_not_read({"--out": out}, [model, *stream.paths])
-    evaluation = Evaluation(learner.loss, loaded.labels or NUMBERS, Baselines.from_dict(loaded.counts))
+    evaluation = Evaluation(learner, loaded.labels or NUMBERS, Baselines.from_dict(loaded.counts))
     table = learner.loss.task == "multiclass" and reading != "label"
     columns = _heads(loaded) if table else ("prediction",)
     writer = None if out is None else Output(out)

@@ -55,6 +55,14 @@ class ClassLearner(Learner):
         """Which of the classes 1, 2, … up to the highest it has learnt."""
         return np.zeros(0, dtype=bool) if self._point is None else self._point.counts[: self.classes] > 0.0
 
+    @property
+    def names_of_next(self) -> int:
+        """How many names the next new class may have: it may stand at any place among those that it has learnt.
+
+        It is scored by the probability that a new one comes, divided by this number (docs/theory.md, section 2).
+        """
+        return 1 + int(self.seen.sum())
+
     def point_in_places(self, average: bool = False) -> Any:
         """The posterior mean of the members' weights, a column for each class, of features as the data has them."""
         if self._point is None:

@@ -4,6 +4,10 @@ Classes are numbered 1, 2, …, and may come at any time. Of every prediction a 
 never seen before, s the number of rounds since one came, and the members share the rest. All the rounds between two
 new classes cost less than ln 2 by it, because Π (1 − 1/k²) over k ≥ 2 is ½, and a class that comes after s rounds
 costs 2 ln(1 + s): however long the stream goes on after its last new class, the price stays as it is.
+
+To name the new class costs ln m in addition, if it is the m-th: in the order of their names it may stand at any of m
+places. Over a stream of C classes that is ln C!, what a learner pays that is told the C names and nothing else; without
+it, noise of many classes would be learnt better than by the best constant, which knows them all.
 """
 
 from __future__ import annotations
@@ -97,7 +101,7 @@ class SoftmaxRule:
         """The score of class c; everything it rests on is left in the point."""
         point.predict_members(row)
         if point.counts[c] == 0.0:
-            return -point.reserve()
+            return -point.reserve_of_one()
         chance, wrong = point.mixed[c, 0], False
         for other in range(int(point.memory[HIGHEST])):
             wrong |= other != c and point.mixed[other, 0] >= chance
