@@ -174,7 +174,7 @@ def test_certifying_and_playing(tmp_path):
         (["lern"], 2, "lern"),
         (["learn", "nothing.svm"], 1, "there is no file nothing.svm"),
         (["learn", "x.weird"], 1, "--format"),
-        (["learn", "-"], 1, "--format"),
+        (["learn", "-"], 2, "for example --format csv"),
         (["learn", "x.svm", "--format", "xls"], 2, "there is no format 'xls'"),
         (["predict", "m.rue", "x.svm", "--as", "xls"], 2, "--as"),
         (["learn", "x.csv"], 2, "--target"),

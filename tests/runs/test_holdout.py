@@ -181,7 +181,7 @@ def test_a_model_behind_a_constant_warns(tmp_path, inside):
     training = Baselines()
     training.enter(loss, np.array([1.0, -1.0]), np.empty(0), np.zeros(2))
     for p, words in ((-1.0, "that was best on the rows it learnt"), (0.2, "known in hindsight only"), (np.log(3), "")):
-        found = Evaluation(rue.OGD(loss), labels, training)
+        found = Evaluation(loss, labels, training)
         found.enter(Block(np.ones((4, 1)), y), np.full(4, p))
         assert found.training_constant == pytest.approx(4 * np.log(2.0))
         assert words in found.behind

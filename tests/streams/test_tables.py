@@ -10,6 +10,7 @@ import math
 import subprocess
 import sys
 import threading
+import unicodedata
 
 import numpy as np
 import pandas
@@ -59,10 +60,22 @@ def test_the_reference_hash_is_murmur3():
     assert [murmur3(text) for text in ("", "a", "hello", "hello, world")] == [0, 0x3C2569B2, 0x248BFA47, 0x149BBB7F]
 
 
+def slow_words(text):
+    """Runs of letters, digits and marks, in lower case; a mark does not begin one."""
+    words, word = [], ""
+    for letter in text + " ":
+        if letter.isalnum() or (word and unicodedata.category(letter)[0] == "M"):
+            word += letter.lower() if len(letter.lower()) == 1 else letter
+        elif word:
+            words.append(word)
+            word = ""
+    return words
+
+
 def slow_row(columns, row):
     """{slot: value} of a dict of Python values."""
-    own = [name for name, kind in columns.plan if kind != "category"]
-    found = {}
+    own = columns.own
+    found, starts = {}, dict(columns.starts)
 
     def say(text):
         slot = len(own) + murmur3(text) % 2**columns.bits
@@ -74,6 +87,9 @@ def slow_row(columns, row):
             say(f"{name}=")
         elif kind == "category":
             say(f"{name}={value}")
+        elif kind == "text":
+            for word in slow_words(value):
+                say(f"{name}={word}")
         elif kind in ("number", "boolean"):
             found[own.index(name)] = float(value)
         else:
@@ -84,17 +100,19 @@ def slow_row(columns, row):
                 moment = datetime.datetime.combine(datetime.date(1970, 1, 1), value)
             since = value if kind == "duration" else moment - datetime.datetime(1970, 1, 1)
             days, rest = divmod(since, datetime.timedelta(days=1))
-            found[own.index(name)] = days + rest / datetime.timedelta(days=1)
-            if kind in ("timestamp", "time"):
-                say(f"{name}.hour={moment.hour}")
+            found[own.index(name)] = days - starts.get(name, 0) + rest / datetime.timedelta(days=1)
             if kind in ("timestamp", "date"):
+                if columns.version > 1:
+                    found[own.index(f"{name}.day_of_year")] = float(moment.timetuple().tm_yday)
                 say(f"{name}.weekday={WEEK[moment.weekday()]}")
+            if kind == "time" or (kind == "timestamp" and (columns.version == 1 or rest)):
+                say(f"{name}.hour={moment.hour}")
     return {slot: value for slot, value in sorted(found.items()) if value != 0.0}
 
 
 def chunks(source, fmt=None, start=None, columns=None, separator=None, block=1 << 20, labels=True, names=None, **k):
     table = open_table(source, fmt, separator=separator, block=block)
-    columns = columns or plan(table.schema, **k)
+    columns = columns or plan(table.schema, first=table.first, **k)
     return columns, [(piece, table.chunk(piece, columns, labels=labels, names=names)) for piece in table.pieces(start)]
 
 
@@ -130,6 +148,26 @@ def parts(data, **k):
 MOMENT = datetime.datetime(2001, 1, 1, 10, 30, 15)
 
 
+SAID = [
+    "Good",
+    "good",
+    "GOOD!",
+    "Straße",
+    "ÉTÉ",
+    "e\u0301te\u0301",
+    "नमस्ते",
+    "Ⱥ",
+    "İ",
+    "好的",
+    "don't",
+    "3.5",
+    "❤️",
+    '"so"',
+    "a\nb",
+    "the",
+]
+
+
 def many_kinds(n=500):
     rng = np.random.default_rng(0)
     some = lambda values: [None if rng.random() < 0.1 else value for value in values]  # noqa: E731
@@ -144,6 +182,7 @@ def many_kinds(n=500):
             ),
             "day": pa.array(some([datetime.date(1969, 12, 1) + datetime.timedelta(days=k) for k in range(n)])),
             "code": pa.array(rng.integers(0, 5, n).tolist(), pa.int64()),
+            "note": some([" ".join(rng.choice(SAID, rng.integers(2, 12))) for _ in range(n)]),
             "w": rng.random(n),
             "y": rng.choice(["yes", "no"], n).tolist(),
         }
@@ -211,7 +250,7 @@ FORMS = {
 def wanted():
     """What the slow encoder makes of the table: rows, labels, weights."""
     table = many_kinds()
-    columns = plan(table.schema, **HOW)
+    columns = plan(table.schema, first=open_table(table).first, **HOW)
     rows = table.to_pylist()
     return [list(slow_row(columns, row).items()) for row in rows], table["y"].to_pylist(), table["w"].to_pylist()
 
@@ -230,8 +269,9 @@ def test_the_same_table_in_every_form_is_what_the_slow_encoder_makes_of_it(form,
         "timestamp",
         "date",
         "category",
+        "text",
     ]
-    assert columns.own == ("x", "whole", "flag", "when", "day")
+    assert columns.own == ("x", "whole", "flag", "when", "when.day_of_year", "day", "day.day_of_year")
     assert lines == sorted(lines)
     assert form.startswith("csv") or lines == list(range(1, 501))
 
@@ -240,7 +280,7 @@ def test_the_same_table_in_every_form_is_what_the_slow_encoder_makes_of_it(form,
 @pytest.mark.parametrize("block", [200, 1000, 4096])
 def test_pieces_of_any_size_give_the_same(form, block, wanted):
     table = open_table(*FORMS[form](many_kinds()))
-    columns = plan(table.schema, **HOW)
+    columns = plan(table.schema, first=table.first, **HOW)
     whole = rows_of([(None, table.chunk(piece, columns)) for piece in table.pieces()])
     source, fmt = FORMS[form](many_kinds())
     _, found = chunks(source, fmt, columns=columns, block=block)
@@ -277,7 +317,7 @@ def test_a_row_group_before_the_position_is_not_read(monkeypatch):
 def test_passes_can_be_repeated_where_the_source_allows():
     for form, (source, fmt) in ((form, FORMS[form](many_kinds(50))) for form in FORMS):
         table = open_table(source, fmt, block=500)
-        columns = plan(table.schema, **HOW)
+        columns = plan(table.schema, first=table.first, **HOW)
         first = rows_of([(None, table.chunk(piece, columns)) for piece in table.pieces()])
         if form == "reader":
             with pytest.raises(DataError, match="only once"):
@@ -319,7 +359,7 @@ def test_a_pipe_that_trickles(form, wanted):
 
 def test_chunks_may_be_made_in_several_threads(wanted):
     table = open_table(*FORMS["csv"](many_kinds()), block=3000)
-    columns = plan(table.schema, **HOW)
+    columns = plan(table.schema, first=table.first, **HOW)
     pieces = list(table.pieces())
     out = [None] * len(pieces)
 
@@ -432,7 +472,7 @@ def test_names_of_hashed_features():
     table = pa.table({"n": [1.0, None, 2.0, math.inf], "job": ["b", "a", None, "never"], "when": [MOMENT] * 4})
     for form in (table, table.set_column(1, "job", table["job"].dictionary_encode())):
         _columns, found = chunks(form, names=Names())
-        slot = lambda said: 2 + murmur3(said) % 2**20  # noqa: E731
+        slot = lambda said: 3 + murmur3(said) % 2**20  # noqa: E731
         said = ["n=", "job=b", "job=a", "job=", "when.hour=10", "when.weekday=Monday"]
         assert found[0][1].names == tuple((slot(word), word) for word in said)
     assert chunks(table)[1][0][1].names == ()

@@ -31,7 +31,7 @@ class Progress:
         self.next, self.due = 1, 0.0
         self.before = (0.0, 0.0)
         self.headed = False
-        self.shown = 0
+        self.shown: set[str] = set()
 
     def update(self, driver: Driver, share: float | None) -> None:
         """After a block; `share` is how much of the data has been read, if that is known."""
@@ -49,9 +49,10 @@ class Progress:
 
     def tell(self, sentences: list[str]) -> None:
         """Print those warnings about the data that have not been printed yet."""
-        for sentence in () if self.quiet else sentences[self.shown :]:
-            self._print(f"note: {sentence}")
-        self.shown = len(sentences)
+        for sentence in sentences:
+            if not self.quiet and sentence not in self.shown:
+                self._print(f"note: {sentence}")
+            self.shown.add(sentence)
 
     def done(self, driver: Driver) -> None:
         """The last row."""

@@ -17,11 +17,16 @@ from rue.runs.holdout import Holdout
 from rue.streams import Block
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
+from rue.streams.labels import FIRST_ROWS
 
 __all__ = ["INTERRUPTED", "START", "Every", "Running"]
 
 
 INTERRUPTED = "interrupted"
+ONE_CLASS = (
+    f"all labels so far are of one class: learning begins with the second class, or after {FIRST_ROWS:,} rows, or at "
+    "once if --positive CLASS says which of the two is to be +1."
+)
 START = Position()
 
 
@@ -91,6 +96,7 @@ class Running:
         """One pass over what is left of the data; why it stops, if it does so before their end."""
         for part in self.driver.run(self._reads(stop)):
             self.position = part.position
+            self.progress.tell(self.driver.notes)
             self.record(part.block, part.predictions)
             if self.predictions is not None:
                 self.predictions.write(part, self.driver.labels, self.data.id_name(part.chunk))
@@ -122,6 +128,8 @@ class Running:
             if len(chunk.block) and chunk.block.y is None:
                 raise DataError(f"{chunk.name} has no labels.")
             yield chunk
+            if self.driver.labels is None and self.data.piped:
+                self.progress.tell([ONE_CLASS])
 
     # Saving.
 
@@ -152,13 +160,15 @@ class Running:
         driver = self.driver
         if driver.learner is None or driver.evidence is None or driver.labels is None:
             raise DataError("nothing was learnt, so there is no model to write.")
-        counts = {
+        counts: dict[str, Any] = {
             "skipped": driver.skipped,
             "refused": driver.refused,
             "unlabelled": driver.unlabelled,
             "missing": driver.missing,
             **driver.baselines.to_dict(),
         }
+        if driver.class_weights is not None:
+            counts["class_weight"] = driver.class_weights.to_json()
         return Model(
             learner=driver.learner,
             evidence=driver.evidence,

@@ -99,8 +99,10 @@ def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     2
     """
     if isinstance(what, Run):
-        counts = {name: getattr(what, name) for name in ("refused", "skipped", "unlabelled", "missing")}
+        counts: dict[str, Any] = {name: getattr(what, name) for name in ("refused", "skipped", "unlabelled", "missing")}
         counts |= what.baselines.to_dict()
+        if what.class_weights is not None:
+            counts["class_weight"] = what.class_weights.to_json()
         history = [history_entry(what.examples)]
         parts = what.learner, what.evidence, what.labels, history, what.features, what.names, counts
         what = Model(*parts, course=what.course, metrics=what.metrics)

@@ -50,6 +50,16 @@ def _columns(value: Any) -> bool:
         return False
 
 
+def _class_weight(value: Any) -> bool:
+    """The class weights of a run and what they have counted."""
+    from rue.runs.class_weights import ClassWeights
+
+    try:
+        return ClassWeights.from_json(value) is not None
+    except DataError:
+        return False
+
+
 def _or_none(rule: Rule) -> Rule:
     return lambda value: value is None or rule(value)
 
@@ -78,6 +88,7 @@ COUNTS: dict[str, Rule] = {
     "values": _each(_number),
     "masses": _each(_number),
     "digits": _whole(1, 53),
+    "class_weight": _class_weight,
 }
 
 POSITION: dict[str, Rule] = {

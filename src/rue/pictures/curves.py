@@ -228,7 +228,7 @@ class AuditCurves:
         """D1, or D2, after each of some rounds, of the learner alone; None where penalties are not known."""
         if self.penalties is None:
             return None
-        evidence = open_evidence(self.run.learner.loss, lambda_=self.run.evidence.lambda_)
+        evidence = open_evidence(self.run.learner.loss, lambda_=self.run.evidence.lambda_, domain=self.audit.domain)
         evidence.widen(self.run.learner.coordinates)
         before, values = 0, []
         for t in at:

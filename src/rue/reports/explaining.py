@@ -189,7 +189,7 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
     with_intercept = np.concatenate(([1.0] * learner.intercept, values))
     places = np.concatenate(([0] * learner.intercept, indices + int(learner.intercept))).astype(np.int64)
     point, block = _point(learner)[_in_point(learner, places)], _block(indices, values, learner.d)
-    predicted = learner.predict_many(block, average=bool(learner.algorithm.averaging))[0]
+    predicted = learner.frozen().predict_many(block)[0]
     if learner.loss.task == "multiclass":
         classes = _classes(model)
         if not classes:
@@ -232,7 +232,7 @@ def _model(what: Any) -> Model:
 
 def _point(learner: Learner) -> Any:
     """The weights that predictions go by, of the coordinates that have a place."""
-    return learner.point_in_places(average=bool(learner.algorithm.averaging))
+    return learner.frozen().point_in_places()
 
 
 def _in_point(learner: Learner, coordinates: Any) -> Any:

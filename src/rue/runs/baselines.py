@@ -5,9 +5,10 @@ A report shows both next to the learner's loss. On a stream whose labels hardly 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,16 @@ def _count_classes(sums: Any, y: Any) -> None:
     sums[LAST] = y[-1]
 
 
+def _first_moment(part: Baselines, near: float) -> float:
+    """Σ weight·(y − near)."""
+    return float(part.sums[MASS] * (part.sums[MEAN] - near))
+
+
+def _second_moment(part: Baselines, near: float) -> float:
+    """Σ weight·(y − near)²."""
+    return float(part.sums[SPREAD]) + _first_moment(part, near) * float(part.sums[MEAN] - near)
+
+
 @kernel
 def _total(loss: Any, c: Any, y: Any, weights: Any) -> Any:
     """Σ weight·ℓ(c, y)."""
@@ -94,19 +105,56 @@ class Baselines:
         else:
             _count_classes(self.sums, y)
         if loss.task != "classify" and not (loss.quadratic or loss.log_mean):
-            self._merge(np.concatenate([self.values, y]), np.concatenate([self.masses, masses]))
-            while self.values.size > MOST:
-                self.digits -= 4
-                self._merge(self.values, self.masses)
+            self._store(np.concatenate([self.values, y]), np.concatenate([self.masses, masses]))
 
-    def _merge(self, values: Any, masses: Any) -> None:
-        """Store these labels and weights, equal labels together; first cut to `digits` binary digits."""
-        if self.digits < 53:
-            mantissas, exponents = np.frexp(values)
-            values = np.ldexp(np.trunc(np.ldexp(mantissas, self.digits)), exponents - self.digits)
-        self.values, where = np.unique(values, return_inverse=True)
-        self.masses = np.zeros(self.values.size)
-        np.add.at(self.masses, where, masses)
+    def merge(self, parts: Sequence[Baselines]) -> Baselines:
+        """Those of all the labels that several parts have entered, each of which went on from a copy of this.
+
+        A part predicts the last label of its own again, so what that lost is added up; whoever goes on does so after
+        the last part that has entered any. If one alone has, a copy of it is returned.
+
+        >>> import rue
+        >>> halves = Baselines(), Baselines()
+        >>> for half, y in zip(halves, ([1.0, 2.0], [6.0, 7.0])):
+        ...     half.enter(rue.Square(), np.array(y), np.empty(0), np.zeros(2))
+        >>> Baselines().merge(halves).best_constant(rue.Square())  # 9 + 4 + 4 + 9, around the mean 4
+        26.0
+        """
+        begun = [part for part in parts if part.sums[MASS] != self.sums[MASS]]
+        if len(begun) <= 1:
+            return copy.deepcopy(begun[0] if begun else self)
+        sums = self.sums + sum(part.sums - self.sums for part in begun)
+        near = begun[0].sums[MEAN]  # Σ weight·(y − near)^k, which adds up, loses no digits if it is near the mean
+        first, second = (
+            power(self, near) + sum(power(part, near) - power(self, near) for part in begun)
+            for power in (_first_moment, _second_moment)
+        )
+        sums[MEAN], sums[LAST] = near + first / sums[MASS], begun[-1].sums[LAST]
+        sums[SPREAD] = max(0.0, second - first * first / sums[MASS])
+        together = Baselines(sums, digits=min(part.digits for part in begun))
+        signed = [self.masses * (1 - len(begun)), *(part.masses for part in begun)]
+        together._store(np.concatenate([self.values, *(part.values for part in begun)]), np.concatenate(signed))
+        return together
+
+    def renumber(self, numbers: Sequence[int]) -> None:
+        """Give class k of several, counted from 1, the number `numbers[k − 1]`."""
+        new = np.array([math.nan, *numbers])
+        self.sums[LAST] = new[0 if math.isnan(self.sums[LAST]) else int(self.sums[LAST])]
+        self._store(new[self.values.astype(np.int64)], self.masses)
+
+    def _store(self, values: Any, masses: Any) -> None:
+        """Store these labels and weights, equal labels together, cut to so many digits that there are not too many."""
+        while True:
+            if self.digits < 53:
+                mantissas, exponents = np.frexp(values)
+                values = np.ldexp(np.trunc(np.ldexp(mantissas, self.digits)), exponents - self.digits)
+            self.values, where = np.unique(values, return_inverse=True)
+            self.masses = np.zeros(self.values.size)
+            np.add.at(self.masses, where, masses)
+            if self.values.size <= MOST:
+                return
+            self.digits -= 4
+            values, masses = self.values, self.masses
 
     def best_constant(self, loss: Loss) -> float:
         """min over c of Σ weight·ℓ(c, y_t)."""

@@ -23,9 +23,12 @@ from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import Accounts, EvidenceAccounts
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.metrics import Metrics
 from rue.streams import Block, Labels, as_labels, floats, missing_labels, read
 from rue.streams.chunk import BadRow, Chunk, Position
+from rue.streams.labels import number_note
+from rue.streams.settling import settle
 
 __all__ = ["NO_CERTIFICATE", "NUMBERS", "Driver", "LearntPart", "default_learner"]
 
@@ -113,6 +116,8 @@ class Driver:
         quick: bool = False,
         intercept: bool = True,
         budget: int | None = None,
+        positive: Any = None,
+        class_weight: Any = None,
     ) -> None:
         if bad not in ("stop", "skip"):
             raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
@@ -133,7 +138,11 @@ class Driver:
         """Accuracy, AUC and the like of the predictions made before each update."""
         self.course = Course()
         """The losses and weights of a mixture's members over time."""
-        self.task, self.intercept, self.budget = task, intercept, budget
+        self.task, self.intercept, self.budget, self.positive = task, intercept, budget, positive
+        self.class_weights = ClassWeights.make(class_weight)
+        """What the weights of examples are multiplied by, None if nothing."""
+        self.notes: list[str] = []
+        """Sentences about what was perhaps meant otherwise."""
         self.most_skipped = math.inf if bad == "skip" else 0.0
         """How many unusable examples are passed over before one ends the run."""
         self.notes_probabilities = False
@@ -212,6 +221,9 @@ class Driver:
         3
         """
         started = time.perf_counter()
+        if self.labels is None:
+            task = self.task if self.learner is None else self.learner.loss.task
+            chunks = settle(chunks, self.begin, task, self.positive, stops_at_bad=not self.most_skipped, lent=lent)
         for chunk in chunks:
             self.waiting += time.perf_counter() - started
             part = self._learn_chunk(chunk)
@@ -233,7 +245,13 @@ class Driver:
         """Learn what was read, up to the row that stops the run."""
         bad = None if self.most_skipped else chunk.first_bad
         block = chunk.block if bad is None else chunk.block.first(bad.place)
+        if self.class_weights is not None and len(block):
+            block = self._weighted_by_class(block)
         predictions = self.learn(block) if len(block) else np.empty(0)
+        if self.class_weights is not None and predictions.size:
+            assert self.labels is not None
+            learnt = block.first(predictions.size)
+            self.class_weights.count(self.labels.encode(learnt.y), learnt.column_of_weights())
         if chunk.missing is not None:
             self.missing += int(chunk.missing[: predictions.size].sum())
         if self.stopped is not None:
@@ -243,6 +261,16 @@ class Driver:
         noted = self.notes_probabilities and len(block) and self.probabilities is not None
         probabilities = self.probabilities[: predictions.size] if noted else None
         return LearntPart(chunk, block.first(predictions.size), predictions, bad, probabilities)
+
+    def _weighted_by_class(self, block: Block) -> Block:
+        """The same block, with weights that are multiplied by those of the classes."""
+        if block.y is None:
+            return block
+        self.begin(block.y)
+        assert self.labels is not None
+        assert self.class_weights is not None
+        self.labels = self.labels.extended(block.y)
+        return self.class_weights.weighted(block, self.labels)
 
     # A block.
 
@@ -256,7 +284,13 @@ class Driver:
             missing = missing_labels(y)
             if missing is not None and missing.all():
                 return
-            self.labels = Labels.of(y, self.task) if self.learner is None else Labels.under(self.learner.loss, y)
+            if self.learner is None:
+                self.labels = Labels.of(y, self.task, self.positive)
+                self.notes += number_note(y) if (self.task, self.labels.task) == ("auto", "regress") else []
+            else:
+                self.labels = Labels.under(self.learner.loss, y, self.positive)
+            if self.class_weights is not None:
+                self.class_weights.require(self.labels)
         if self.learner is None:
             self.learner = default_learner(self.labels.task, intercept=self.intercept, budget=self.budget)
         if self.labels.task == "multiclass" and self._options["witnesses"] is not None:

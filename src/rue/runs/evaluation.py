@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rue.compiled import kernel
-from rue.learners import ClassLearner, Learner
+from rue.losses import Loss
 from rue.runs.baselines import Baselines
 from rue.runs.metrics import Metrics
 from rue.streams import Block, Labels
@@ -36,10 +36,9 @@ class Evaluation:
     (500, True)
     """
 
-    def __init__(self, learner: Learner, labels: Labels, training: Baselines) -> None:
-        self._loss, self.labels = learner.loss, labels
-        self._names = learner.names_of_next if isinstance(learner, ClassLearner) else 1
-        self._constant = None if training.empty else training.constant_for(learner.loss)
+    def __init__(self, loss: Loss, labels: Labels, training: Baselines) -> None:
+        self._loss, self.labels = loss, labels
+        self._constant = None if training.empty else training.constant_for(loss)
         self.examples = 0
         """How many examples have a label that the model's loss takes, and were scored."""
         self.unlabelled = 0
@@ -69,7 +68,7 @@ class Evaluation:
         y, probabilities = np.asarray(self.labels.encode(block.y), dtype=np.float64), None
         if self.labels.task == "multiclass":
             probabilities = predictions[:, 1:]
-            predictions = _as_scores(y, predictions, self._names)
+            predictions = _as_scores(y, predictions)
         labelled = np.array([bool(self._loss.accepts(label)) for label in y.tolist()], dtype=bool)
         self.unlabelled += int(np.count_nonzero(~labelled))
         weights = block.column_of_weights()
@@ -131,15 +130,15 @@ def _above(loss: float, constant: float) -> bool:
     return loss - constant > 1e-9 * max(abs(loss), abs(constant))
 
 
-def _as_scores(y: Any, probabilities: Any, names: int) -> Any:
+def _as_scores(y: Any, probabilities: Any) -> Any:
     """The probability of each row's class, negative where another has as much.
 
-    A class never seen has its part of the reserve, which is the first column: that of one of so many names.
+    A class never seen has its part of the reserve, which any of its names may stand for (`names_of_next`).
     """
     known = y < probabilities.shape[1]  # not so where it is NaN
     place = np.where(known, y, 0).astype(np.int64)
-    own = probabilities[np.arange(y.size), place] / np.where(known, 1, names)
-    others = probabilities[:, 1:].copy()
+    own, others = probabilities[np.arange(y.size), place], probabilities[:, 1:].copy()
+    own = own / np.where(known, 1, probabilities.shape[1])
     others[np.flatnonzero(known), place[known] - 1] = -1.0
     wrong = ~known | (others.max(axis=1, initial=-1.0) >= own)
     return np.where(np.isnan(y), np.nan, np.where(wrong, -own, own))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
@@ -20,6 +21,7 @@ from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.evaluation import Evaluation, score
 from rue.runs.holdout import Holdout
@@ -37,7 +39,6 @@ __all__ = [
     "evaluate",
     "learn",
     "norm_of_point",
-    "predict_block",
     "predictions_for",
     "score",
 ]
@@ -73,7 +74,7 @@ class Run:
     y: Any
     """The labels as the loss takes them; NaN where the label is missing or the example was skipped."""
     weights: Any
-    """The examples' weights, or None."""
+    """The examples' weights, those of their classes among them, or None."""
     evidence: Evidence
     """The sums from which regret is certified; those of several runs add up (`run.evidence.merged`)."""
     refused: int
@@ -90,6 +91,14 @@ class Run:
     """How the members of a mixture have stood over time."""
     missing: int = 0
     """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
+    baselines: Baselines = dataclasses.field(default_factory=Baselines, repr=False)
+    """What the best constant prediction, and saying the last label again, would have lost."""
+    metrics: Metrics = dataclasses.field(default_factory=Metrics)
+    """Accuracy, AUC, F1, MAE and the like of `predictions`, and how they were over time."""
+    holdout: Evaluation | None = None
+    """How the finished model did on the last rows, which were not learnt, if `learn` was given a `holdout`."""
+    test: Evaluation | None = None
+    """How the finished model did on the examples that `learn` was given as `test`."""
     unlabelled: int = 0
     """Examples without a label (None or NaN): predicted, but neither scored nor learnt."""
     probabilities: Any = None
@@ -99,14 +108,8 @@ class Run:
     lacks to 1 is the probability that a class never seen before comes. None for two classes, for numbers, and where the
     matrix would take an eighth of the memory or more.
     """
-    baselines: Baselines = dataclasses.field(default_factory=Baselines, repr=False)
-    """What the best constant prediction, and saying the last label again, would have lost."""
-    metrics: Metrics = dataclasses.field(default_factory=Metrics)
-    """Accuracy, AUC, F1, MAE and the like of `predictions`, and how they were over time."""
-    holdout: Evaluation | None = None
-    """How the finished model did on the last rows, which were not learnt, if `learn` was given a `holdout`."""
-    test: Evaluation | None = None
-    """How the finished model did on the examples that `learn` was given as `test`."""
+    class_weights: ClassWeights | None = None
+    """What the examples' weights were multiplied by."""
 
     @property
     def ledger(self) -> Ledger:
@@ -235,6 +238,8 @@ def learn(
     weights: Any = None,
     bad: str = "stop",
     task: str = "auto",
+    positive: Any = None,
+    class_weight: Any = None,
     units: str = "raw",
     witnesses: Any = None,
     curvature: bool = False,
@@ -256,6 +261,10 @@ def learn(
     number of them, which are predicted at the end and never learnt; `run.test` of other examples, in a pair (X, y) of
     arrays, or in a file or a table that has the columns of this one.
 
+    Of two classes the last in sorted order is +1, unless their meaning says otherwise (yes and no, 0 and 1) or
+    `positive` does. `class_weight` multiplies the weights of examples by those of their classes: a dictionary such as
+    {"yes": 5}, or "balanced", n/(k·n_c) with the counts so far (`ClassWeights`).
+
     More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
     several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.
 
@@ -264,7 +273,8 @@ def learn(
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
     10473
     """
-    driver = Driver(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
+    evidence: dict[str, Any] = {"units": units, "witnesses": witnesses, "curvature": curvature}
+    driver = Driver(learner, task=task, bad=bad, positive=positive, class_weight=class_weight, **evidence)
     driver.notes_probabilities = True
     stream, log = read(X, y, weights, **how), PredictionLog()
     if y is not None and not isinstance(y, str | int):
@@ -274,6 +284,8 @@ def learn(
     for part in driver.run(chunks, lent=stream.lent):
         log.add(driver, part.block, part.predictions, part.probabilities, [row.place for row in part.skipped])
         part.require_good()
+    for note in driver.notes:
+        warnings.warn(note, stacklevel=2)
     run = log.run(driver, stream)
     if held is not None:
         run = dataclasses.replace(run, holdout=run.evaluate(held.chunks(), bad))
@@ -361,35 +373,31 @@ class PredictionLog:
             names=dict(stream.names.of),
             course=driver.course,
             missing=driver.missing,
-            unlabelled=driver.unlabelled,
-            probabilities=self.matrix(),
             baselines=driver.baselines,
             metrics=driver.metrics,
+            unlabelled=driver.unlabelled,
+            probabilities=self.matrix(),
+            class_weights=driver.class_weights,
         )
 
 
 def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
-    """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
-    parts = []
+    """Predictions of the model that stays (`Learner.frozen`) for data read as those it has learnt; labels may lack."""
+    frozen, parts = learner.frozen(), []
     for chunk in read_like(features, X).reads(labelled=False):
         if chunk.first_bad:
             raise chunk.error(chunk.first_bad)
-        parts.append(predict_block(learner, chunk.block))
+        parts.append(frozen.predict_many(chunk.block))
     return np.concatenate(parts) if parts else np.empty(0)
-
-
-def predict_block(learner: Learner, block: Block) -> Any:
-    """Predictions of a learner that stands still for a block: by the average where it has one."""
-    return learner.predict_many(block, average=bool(learner.algorithm.averaging))
 
 
 def evaluate(learner: Learner, labels: Labels, training: Baselines, chunks: Iterable[Chunk], bad: str) -> Evaluation:
     """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt."""
-    evaluation = Evaluation(learner, labels, training)
+    evaluation, frozen = Evaluation(learner.loss, labels, training), learner.frozen()
     for chunk in chunks:
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)
         evaluation.skipped += len(chunk.bad)
         if len(chunk.block):
-            evaluation.enter(chunk.block, predict_block(learner, chunk.block))
+            evaluation.enter(chunk.block, frozen.predict_many(chunk.block))
     return evaluation

@@ -10,6 +10,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.learners import Learner
 from rue.regret.bounds.trace import Recording, Trace
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import Driver
 from rue.runs.learn import Run
 from rue.streams import read
@@ -40,6 +41,8 @@ def trace(source: Learner | Run, X: Any, y: Any = None, weights: Any = None) -> 
     driver = Driver.bare(learner, recording)
     driver.labels = None if run is None else run.labels
     driver.most_skipped = 0.0 if run is None else run.skipped
+    if run is not None and run.class_weights is not None:
+        driver.class_weights = ClassWeights(run.class_weights.rule)
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
     stream, seen = read(X, y, weights), 0

@@ -74,7 +74,13 @@ class Data:
     category: tuple[str | int, ...] = ()
     id: str | int | None = None
     """The column that tells rows apart; of VW text `tag`."""
+    text: tuple[str | int, ...] = ()
+    """Columns of text, which become words; others are found by their first rows."""
     separator: str | None = None
+    decimal: str = "."
+    """What numbers have before their fraction: a point or a comma."""
+    order: str = ""
+    """How dates in text are written, beside ISO 8601: "day-first" or "month-first"."""
     bits: int = 20
     max_line: int = MAX_LINE
     """MiB that a line of text may have: a longer one is a bad row."""
@@ -98,6 +104,8 @@ class Data:
             raise SettingsError("a pipe (-) cannot be one of several files.")
         if not 1 <= self.max_line <= LARGEST_LINE:
             raise SettingsError(f"max_line must lie between 1 and {LARGEST_LINE} MiB, not {self.max_line}.")
+        if self.decimal not in (".", ","):
+            raise SettingsError(f"the decimal sign is a point or a comma, not {self.decimal!r}.")
         self.paths = _expand_folders(self.paths, self.format_name)
         self.sources = [find_source(path, self.format_name) for path in self.paths]
         self._heads: dict[tuple[int, int], str] = {}
@@ -120,13 +128,16 @@ class Data:
         if self.id is not None and not format_.tabular and not (self.format == "vw" and self.id == "tag"):
             tags = "the id of an example is its tag: say --id tag." if self.format == "vw" else "there are no columns."
             raise SettingsError(f"--id {self.id}: in {self.format} {tags}")
-        if not format_.tabular and (self.target or self.weight or self.drop or self.category or self.separator):
+        roles = self.target or self.weight or self.drop or self.category or self.text
+        if not format_.tabular and (roles or self.separator or self.order or self.decimal != "."):
             raise SettingsError(
-                f"--target, --weight, --drop, --category and --separator are for tables, not {self.format}."
+                "--target, --weight, --drop, --category, --text, --separator, --decimal, --day-first and --month-first "
+                f"are for tables, not {self.format}."
             )
         if not in_memory and (self.y is not None or self.weights is not None):
             raise SettingsError(f"{self.sources[0].name}: labels and weights are in the file, not arrays beside it.")
-        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line)
+        decimal = self.decimal if self.columns is None else self.columns.decimal
+        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line, decimal=decimal)
 
     @classmethod
     def like(
@@ -169,6 +180,11 @@ class Data:
             name: str | None = self.columns.id
             return name
         return "tag" if self.id is not None or chunk.tags is not None else None
+
+    @property
+    def piped(self) -> bool:
+        """Whether it is a pipe, whose rows come when they come."""
+        return any(source.piped for source in self.sources)
 
     @property
     def size(self) -> int | None:
@@ -288,11 +304,17 @@ class Data:
                 drop=self.drop,
                 category=self.category,
                 id_column=self.id,
+                text=self.text,
                 bits=self.bits,
+                decimal=self.decimal,
+                order=self.order,
+                first=table.first,
             )
             words = {name for name in self.columns.used if self.columns.kind(name) == "category"}
             words -= {find_column(name, names, "category") for name in self.category}
             self.warnings += [f"{source.name}: {why}" for name, why in table.suspicious_columns() if name in words]
+            found = set(self.columns.texts) - {find_column(name, names, "text") for name in self.text}
+            self.warnings += [f"{source.name}: {_taken_as_text(name)}" for name in self.columns.texts if name in found]
         elif self.id is not None:
             self.columns = dataclasses.replace(self.columns, id=find_id(self.id, table.schema))
         elif self.columns.id not in names and not labelled:
@@ -362,6 +384,10 @@ class Data:
                     self._heads[i, most] = digest(file.read(most))
             digests.append(self._heads[i, most])
         return digests
+
+
+def _taken_as_text(name: str) -> str:
+    return f"column {name} is taken as text, a feature for each word; --category {name} takes each text as a whole."
 
 
 def _parse_text(format_: TextFormat, piece: Piece, names: Names | None) -> Chunk:

@@ -14,7 +14,7 @@ from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
 from rue.streams.names import Names
 
-__all__ = ["Arrays", "ReadOptions", "Stream", "read", "read_like"]
+__all__ = ["Arrays", "ReadOptions", "Stream", "date_order", "read", "read_like"]
 
 
 class Stream(Protocol):
@@ -58,9 +58,17 @@ class ReadOptions(TypedDict, total=False):
     drop: Iterable[str | int]
     """Columns to leave out."""
     category: Iterable[str | int]
-    """Columns of numbers that are categories."""
+    """Columns of numbers or of text that are categories: each value is a feature."""
+    text: Iterable[str | int]
+    """Columns of text that become words; a column of sentences is found by itself."""
     id: str | int
     """A column that tells rows apart, such as a name or a number, and is no feature."""
+    decimal: str
+    """What numbers have before their fraction: `"."`, or `","` as in 3,14."""
+    day_first: bool
+    """Whether dates are written as 31.12.2026 or 31/12/2026; ISO 8601 (2026-12-31) needs no option."""
+    month_first: bool
+    """Whether dates are written as 12/31/2026."""
     separator: str
     """What separates the columns of a CSV; detected automatically if not given."""
     bits: int
@@ -98,7 +106,8 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
         return Arrays(X, y, weights)
     sources = _sources(X)
     format_name, bits = options.pop("format", None), options.pop("bits", 20)
-    for name in ("drop", "category"):
+    options["order"] = date_order(options.pop("day_first", False), options.pop("month_first", False))
+    for name in ("drop", "category", "text"):
         given = options.pop(name, ())
         options[name] = (given,) if isinstance(given, str | int) else tuple(given)
     columns: dict[str, Any] = {}
@@ -109,6 +118,13 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
             else:
                 columns[array] = as_labels(value) if array == "y" else as_array(value, array)
     return Data(sources, format_name, bits=bits, **columns, **options)
+
+
+def date_order(day_first: bool, month_first: bool) -> str:
+    """What `Data` calls the order of day, month and year."""
+    if day_first and month_first:
+        raise SettingsError("dates have their day first or their month first, not both.")
+    return "day-first" if day_first else "month-first" if month_first else ""
 
 
 def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None) -> Stream:

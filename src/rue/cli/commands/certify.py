@@ -24,6 +24,7 @@ from rue.regret.certificates.evidence import open_evidence
 from rue.reports.report import certificate_report, write_report
 from rue.runs.driver import NO_CERTIFICATE
 from rue.streams import Block, Labels
+from rue.streams.settling import settle
 
 __all__ = ["certify"]
 
@@ -36,7 +37,10 @@ def certify(
     ],
     loss: Annotated[str, typer.Option(help="The loss that scores them.")],
     learning: Annotated[o.LearnerOptions, "domain no_intercept"],
-    data: Annotated[o.DataOptions, "target format bits weight drop category id separator max_line bad"],
+    data: Annotated[
+        o.DataOptions,
+        "target positive format bits weight drop category text id separator decimal day_first month_first max_line bad",
+    ],
     radius: o.Radius = None,
     reading: Annotated[str, typer.Option("--as", help="What the numbers are: score or probability.")] = "score",
     witnesses: Annotated[str, typer.Option(help="Radii of witnesses that prove more, separated by commas.")] = "",
@@ -62,9 +66,15 @@ def certify(
     require_not_read({"--report": report_path}, [*stream.paths, predictions])
     p = _scores(predictions, reading)
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
-    evidence = open_evidence(scoring, units=units, witnesses=radii)
-    labels, before, left_out, skipped, unlabelled = None, 0, 0, 0, 0
-    for chunk in stream.reads():
+    evidence = open_evidence(scoring, units=units, witnesses=radii, domain=K)
+    labels: Labels | None = None
+    before, left_out, skipped, unlabelled = 0, 0, 0, 0
+
+    def begin(y: Any) -> None:
+        nonlocal labels
+        labels = Labels.under(scoring, y, data.positive)
+
+    for chunk in settle(stream.reads(), begin, scoring.task, data.positive, stops_at_bad=data.bad == "stop"):
         if chunk.first_bad and data.bad == "stop":
             raise chunk.error(chunk.first_bad)
         skipped += len(chunk.bad)
@@ -84,7 +94,8 @@ def certify(
             block, part = block.labelled(), part[~missing]
         if not len(block):
             continue
-        labels = (labels or Labels.under(scoring, block.y)).extended(block.y)
+        assert labels is not None
+        labels = labels.extended(block.y)
         left_out += evidence.enter(
             Block(block.X, labels.encode(block.y), block.weights), part, learning.intercept, before - len(block)
         )

@@ -26,6 +26,7 @@ from rue.outputs import require_apart, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.reports.report import page, report, write_report
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NUMBERS, Driver
 from rue.runs.evaluation import Evaluation
 from rue.runs.holdout import Holdout
@@ -33,6 +34,7 @@ from rue.runs.learn import PredictionLog, evaluate
 from rue.streams.chunk import Position
 from rue.streams.data import Data
 from rue.streams.formats import find_source
+from rue.streams.labels import is_called
 
 __all__ = ["learn"]
 
@@ -43,7 +45,11 @@ __all__ = ["learn"]
 )
 def learn(
     paths: o.DataPaths,
-    data: Annotated[o.DataOptions, "target task bad format bits weight drop category id separator max_line"],
+    data: Annotated[
+        o.DataOptions,
+        "target task positive class_weight bad format bits weight drop category text id separator decimal day_first "
+        "month_first max_line",
+    ],
     learning: o.LearnerOptions,
     passes: Annotated[int | None, typer.Option(min=1, help="How often to go over the data; once if not given.")] = None,
     model: Annotated[str | None, typer.Option(metavar="OUT", help="Write the model.")] = None,
@@ -107,12 +113,14 @@ def learn(
             bad=data.bad,
             intercept=learning.intercept,
             budget=learning.budget,
+            positive=data.positive,
+            class_weight=data.class_weight,
             **_witnesses(learner, radius),
         )
         stream = data.open(paths)
         stream.naming = model is not None or checkpoint is not None
         position, number, at, history = START, 1, None, []
-    held = _holdout(stream, holdout, at, checkpoint)
+    held = _holdout(stream, holdout, None if resume is None else at, checkpoint)
     if test is not None:
         find_source(test, data.format).open().close()  # fail now if it is unreadable, not when all is learnt
     require_not_read(outputs, stream.paths if test is None else [*stream.paths, test])
@@ -148,7 +156,8 @@ def learn(
                     evaluations |= _evaluations(running, data, test, asked.stop)
                 except DataError as error:
                     why = str(error)
-            summary = report(driver, radius=radius, total=time.monotonic() - started, **evaluations)
+            spent = time.monotonic() - started
+            summary = report(driver, radius=radius, total=spent, columns=stream.columns, **evaluations)
             write_report(summary, report_path)
             if plot is not None and driver.examples:
                 log.run(driver, stream).plot(path=plot)
@@ -270,12 +279,18 @@ def _resumed(
         "--id": columns.get("id") if columns else data.id,  # of VW text it is the tag
         "--bits": model.features.get("bits", columns.get("bits", 20)),  # text has bits but no columns
     }
+    class_weights = ClassWeights.from_json(model.counts.get("class_weight"))
+    if model.labels is not None and data.positive is not None and is_called(model.labels.positive, data.positive):
+        same["--positive"] = data.positive
+    if (given := ClassWeights.make(data.class_weight)) is not None and class_weights is not None:
+        same["--class-weight"] = data.class_weight if given.rule == class_weights.rule else None
     for name, value in (o.changed(learning) | o.changed(data)).items():
         if name not in FREE and value != same.get(name):
             raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")
     if model.evidence is None or model.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     driver = Driver.resume(model.learner, model.labels, model.evidence, course=model.course, bad=data.bad)
+    driver.class_weights = class_weights
     for name in ("skipped", "refused", "unlabelled", "missing"):  # older files do not count the last two
         setattr(driver, name, int(model.counts.get(name, 0)))
     driver.baselines, driver.metrics = Baselines.from_dict(model.counts), model.metrics

@@ -19,7 +19,6 @@ from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_i
 from rue.runs.baselines import Baselines
 from rue.runs.driver import NUMBERS
 from rue.runs.evaluation import Evaluation
-from rue.runs.learn import predict_block
 from rue.streams.data import Data
 from rue.streams.labels import class_order, plain
 
@@ -50,9 +49,9 @@ def predict(
     learner = loaded.learner
     stream = data.open_like(loaded.features, paths)
     require_not_read({"--out": out}, [model, *stream.paths])
-    evaluation = Evaluation(learner, loaded.labels or NUMBERS, Baselines.from_dict(loaded.counts))
+    evaluation = Evaluation(learner.loss, loaded.labels or NUMBERS, Baselines.from_dict(loaded.counts))
     table = learner.loss.task == "multiclass" and reading != "label"
-    columns = _heads(loaded) if table else ("prediction",)
+    columns = _heads(loaded) if table else (_head(loaded, reading),)
     writer = None if out is None else Output(out)
     try:
         _predict_all(loaded, stream, evaluation, reading, data.bad, writer, columns)
@@ -92,14 +91,14 @@ def _predict_all(
     columns: tuple[Any, ...],
 ) -> None:
     """Predict every row, to a file or to stdout, and score those that have labels."""
-    begun, id_name = False, None
+    frozen, begun, id_name = model.learner.frozen(), False, None
     for chunk in stream.reads(labelled=False):
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)
         evaluation.skipped += len(chunk.bad)
         cells: list[str] = []
         if len(chunk.block):
-            p = predict_block(model.learner, chunk.block)
+            p = frozen.predict_many(chunk.block)
             if model.labels is not None:
                 evaluation.enter(chunk.block, p)
             cells = _read_as(model, p, reading)
@@ -122,6 +121,13 @@ def _write(writer: Output | None, lines: list[str]) -> None:
     elif lines:
         with writing_stdout():
             print("\n".join(lines))
+
+
+def _head(model: Model, reading: str) -> str:
+    """The name of the only column: a probability says of which class."""
+    labels = model.labels
+    of_class = reading == "probability" and labels is not None and labels.task == "classify"
+    return f"probability of {plain(labels.positive)}" if of_class and labels is not None else "prediction"
 
 
 def _heads(model: Model) -> tuple[Any, ...]:

@@ -46,6 +46,8 @@ def certify(
     >>> print(certify(np.eye(2), [1, -1], [0.0, 0.0], loss="hinge", radius=1, intercept=False))
     no linear model of norm ≤ 1 could have lost less than 0.6 on this stream; this learner lost 2.0, so its regret is
     at most +1.4.
+
+    docs/theory.md, section 6.
     """
     plain, lambda_ = unregularised(loss)
     require_loss(plain, "certify")
@@ -59,7 +61,7 @@ def certify(
         raise DataError(f"the predictions must have one dimension, not {p.ndim}: one number an example.")
     if not isinstance(penalty, int | float | np.number) or not 0.0 <= penalty < math.inf or (penalty and not lambda_):
         raise SettingsError(f"certify: penalty is Σ weight·(λ/2)‖w_t‖² ≥ 0 of a Regularised loss, not {penalty!r}.")
-    evidence = open_evidence(plain, units=units, witnesses=witnesses, curvature=curvature, lambda_=lambda_)
+    evidence = open_evidence(plain, units=units, witnesses=witnesses, curvature=curvature, lambda_=lambda_, domain=K)
     evidence.penalty = float(penalty)
     before, left_out = 0, 0
     for block in blocks(X, y, weights):
