@@ -211,6 +211,18 @@ def test_merged_models_have_merged_metrics():
     assert counts == {name: np.count_nonzero(used == name) for name in "abc"}
 
 
+def test_a_run_of_several_classes_knows_what_it_predicted():
+    """By the most probable class before each answer; in blocks, since probabilities are noted block by block."""
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    words = np.array(list("abc"))[np.digitize(X[:, 0], [-0.5, 0.5])]
+    run = rue.learn([rue.Block(X[:30], words[:30]), rue.Block(X[30:], words[30:])])
+    classes = np.array(run.labels.classes)
+    guesses = classes[np.argmax(run.probabilities[1:], axis=1)]  # before the first answer there is none
+    wanted = reference.confusion_matrix(words[1:], guesses, labels=classes)
+    assert run.metrics["confusion"] == wanted.tolist()
+    assert run.metrics["accuracy"] == 1.0 - run.mistakes / 80
+
+
 @pytest.mark.parametrize("task", ["classify", "multiclass", "regress"])
 def test_a_model_file_goes_on_with_them(task, tmp_path):
     rng = np.random.default_rng(0)

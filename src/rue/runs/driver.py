@@ -148,7 +148,7 @@ class Driver:
         self.notes_probabilities = False
         """Whether, of more than two classes, the probabilities of all are noted for each row of a part."""
         self.probabilities: Any = None
-        """Those of the last block, as `LearntPart.probabilities` has them; None if they are not noted."""
+        """Those of the last block, as `LearntPart.probabilities` has them; metrics use them too. None if not noted."""
         self.halves_blocks = True
         """Whether a block that memory cannot hold is halved to find the row, or raises `NoRoom` as a whole."""
         self.skipped = 0
@@ -257,7 +257,8 @@ class Driver:
             bad = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
         elif bad is None:
             self.skipped += len(chunk.bad)
-        probabilities = None if not len(block) or self.probabilities is None else self.probabilities[: predictions.size]
+        noted = self.notes_probabilities and len(block) and self.probabilities is not None
+        probabilities = self.probabilities[: predictions.size] if noted else None
         return LearntPart(chunk, block.first(predictions.size), predictions, bad, probabilities)
 
     def _weighted_by_class(self, block: Block) -> Block:

@@ -156,6 +156,8 @@ def learn(
                     evaluations |= _evaluations(running, data, test, asked.stop)
                 except DataError as error:
                     why = str(error)
+                if asked.stop.is_set():  # what was evaluated until then is not all of it
+                    evaluations, why = {}, INTERRUPTED
             why = _tried(partial(_finish_predictions, running, bool(checkpoint and why)), why)
             spent = time.monotonic() - started
             summary = report(driver, radius=radius, total=spent, columns=stream.columns, **evaluations)
