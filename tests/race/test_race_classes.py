@@ -63,7 +63,7 @@ def test_the_mixture_is_scored_as_when_it_runs_alone():
         p = learner.predict(X[i])
         new = y[i] > len(p) - 1
         chances[i, : len(p) - 1] = p[1:]
-        chances[i, int(y[i]) - 1] = p[0] if new else p[int(y[i])]
+        chances[i, int(y[i]) - 1] = p[0] / learner.names_of_next if new else p[int(y[i])]
         learner.update(X[i], y[i], weights[i])
     losses, _ = log_loss(chances, y)
     assert found["mixture"].loss == pytest.approx(float(weights @ losses), rel=1e-9)
