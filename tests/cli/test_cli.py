@@ -216,7 +216,7 @@ CLICKS = "colour,größe,when,clicked\n" + "red,1.5,2024-01-05,yes\nblue,,2024-0
         ("t.csv", CLICKS, ["--target", "clickt"], "t.csv: there is no target 'clickt': did you mean 'clicked'?"),
         ("t.csv", "a,a,y\n1,2,0\n", ["--target", "y"], "t.csv: two columns are called 'a'"),
         ("t.csv", "a,y\n1,0.5\n2,inf\n", ["--target", "y"], "line 3, column y: the label is an infinity (--bad skip"),
-        ("t.csv", "a,y\n1,\n2,nan\n", ["--target", "y"], "no example has a label in t.csv"),
+        ("t.csv", "a,y\n1,\n2,\n", ["--target", "y"], "no example has a label in t.csv"),
         (
             "t.csv",
             "a,y\n1,a\n2,b\n3,c\n",
