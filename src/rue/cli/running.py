@@ -192,16 +192,6 @@ class Running:
         driver = self.driver
         if driver.learner is None or driver.evidence is None or driver.labels is None:
             raise DataError("nothing was learnt, so there is no model to write.")
-        baselines = driver.baselines
-        counts = {
-            "skipped": driver.skipped,
-            "refused": driver.refused,
-            "missing": driver.missing,
-            "baselines": baselines.sums.tolist(),
-            "values": baselines.values.tolist(),
-            "masses": baselines.masses.tolist(),
-            "digits": baselines.digits,
-        }
         return Model(
             learner=driver.learner,
             evidence=driver.evidence,
@@ -209,7 +199,7 @@ class Running:
             history=self.history,
             features=self.data.describe(),
             names=dict(self.data.names.of),
-            counts=counts,
+            counts=driver.counts(),
             position=None if finished else self._position(),
             course=driver.course,
         )

@@ -186,7 +186,8 @@ class Learner:
     def predict(self, x: Any, average: bool = False) -> float:
         """The prediction for one example, ⟨w, x⟩; never changes the learner. With `average`, of the averaged point.
 
-        x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row.
+        x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row. In a dict a word is
+        a category, the feature `name=word` of value 1, and None or NaN a missing value, the feature `name=`.
         """
         while self._busy:  # `turns` says why this is safe
             wait_until_idle(self)
@@ -199,27 +200,44 @@ class Learner:
                         if isfinite(p):
                             return p
                 elif type(x) is dict and tuple(x) == self.names.keys and self._predict_sparse is not None:
-                    names = self.names.pack(x)
-                    p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
-                    if isfinite(p):
-                        return p
+                    names = self.names
+                    if names.pack(x):
+                        p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
+                        if isfinite(p):
+                            return p
             return self._predict_any(x, average)
         finally:
             self._busy = False
 
     def update(self, x: Any, y: float, weight: float = 1.0) -> None:
-        """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing."""
+        """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing.
+
+        x is as for `predict`. Names that a dict brings for the first time become features.
+
+        >>> import rue
+        >>> learner = rue.Perceptron()
+        >>> learner.update({"size": 2.0, "colour": "red", "age": None}, 1)
+        >>> list(rue.weights_of(learner))
+        [('intercept', 1.0), ('size', 2.0), ('colour=red', 1.0), ('age=', 1.0)]
+        """
         if self._busy:  # `turns` says why this is safe
             raise busy()
         self._busy = True
         try:
             if type(x) is ndarray and x.shape == self._shape and x.dtype is _FLOAT64:
                 status = self._learn_dense(self._rule_twin, self._point, x, self.intercept, y, weight)
-            elif type(x) is dict and tuple(x) == self.names.keys and self._learn_sparse is not None:
-                names = self.names.pack(x)
+            elif (
+                type(x) is dict
+                and tuple(x) == self.names.keys
+                and self._learn_sparse is not None
+                and self.names.pack(x)
+            ):
+                names = self.names
                 status = self._learn_sparse(
                     self._rule_twin, self._point, names.indices, names.values, self.intercept, y, weight
                 )
+                if status == loop.BAD_FEATURE:
+                    status = self._update_any(x, y, weight)  # a NaN in a dict is a missing value
             else:
                 status = self._update_any(x, y, weight)
         except TypeError as error:

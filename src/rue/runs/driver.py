@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -155,6 +155,28 @@ class Driver:
         driver = cls.resume(learner, NUMBERS, accounts)
         driver.reports = driver.halves_blocks = False
         return driver
+
+    def counts(self) -> dict[str, Any]:
+        """The counters and baselines in plain JSON types, as model files store them."""
+        baselines = self.baselines
+        return {
+            "skipped": self.skipped,
+            "refused": self.refused,
+            "missing": self.missing,
+            "baselines": baselines.sums.tolist(),
+            "values": baselines.values.tolist(),
+            "masses": baselines.masses.tolist(),
+            "digits": baselines.digits,
+        }
+
+    def restore(self, counts: Mapping[str, Any]) -> None:
+        """Go on with the counters and baselines that `counts` gave; older files have not all of them."""
+        self.skipped, self.refused, self.missing = (
+            int(counts.get(name, 0)) for name in ("skipped", "refused", "missing")
+        )
+        if "baselines" in counts:
+            sums, values, masses = (np.array(counts[name], np.float64) for name in ("baselines", "values", "masses"))
+            self.baselines = Baselines(sums, values, masses, int(counts["digits"]))
 
     @property
     def examples(self) -> int:

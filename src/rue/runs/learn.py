@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, Unpack
 
 import numpy as np
@@ -19,9 +20,11 @@ from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
 from rue.runs.driver import NO_CERTIFICATE, Driver
-from rue.streams import Block, Labels, ReadOptions, Stream, read, read_like
+from rue.runs.predicting import predict
+from rue.runs.resuming import Learnt, history_entry, read_more, resumed
+from rue.streams import Block, Labels, ReadOptions, Stream, read
 
-__all__ = ["PredictionLog", "Run", "certificate_of", "learn", "norm_of_point", "predictions_for", "score"]
+__all__ = ["PredictionLog", "Run", "certificate_of", "learn", "norm_of_point", "score"]
 
 
 LARGEST = 1e150
@@ -77,6 +80,10 @@ class Run:
     """How the members of a mixture have stood over time."""
     missing: int = 0
     """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
+    counts: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    """Counters and baselines as a model file stores them."""
+    history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """What was learnt when: `data`, `examples`, `date`, `rue`; the last entry is this run's."""
 
     @property
     def ledger(self) -> Ledger:
@@ -125,9 +132,25 @@ class Run:
         """
         return certificate_of(self.learner, self.evidence, self.refused + self.skipped, radius, domain, units)
 
-    def predict(self, X: Any) -> Any:
-        """Predictions of the learner as it stands for data of the kind it has learnt; see `predictions_for`."""
-        return predictions_for(self.learner, self.features, X)
+    def predict(self, X: Any, as_: str = "score") -> Any:
+        """Predictions for one example or many; they change nothing. As `rue predict` says them.
+
+        X is what was learnt: arrays and sparse matrices, or tables and files, read as those that were learnt (labels
+        may be missing). One example is a dict, a pandas Series or a one-dimensional array, and gets one prediction;
+        several are rows of those, or a list of dicts. In a dict a word is a category, and None a missing value.
+
+        `as_` is `score` (a number to predict, or what is above 0 for one class and below for the other),
+        `probability` (of the class `labels.positive`, where the loss is logistic), or `label`. Of more than two classes
+        `probability` is a matrix, a column for each of `labels.classes`; what a row lacks to 1 is the probability that
+        a class never seen before comes. `score` has that in a column of its own, the first.
+
+        >>> import pandas, rue
+        >>> table = pandas.DataFrame({"sky": ["grey", "blue", "grey", "blue"], "umbrella": ["yes", "no", "yes", "no"]})
+        >>> run = rue.learn(table, "umbrella")
+        >>> run.predict({"sky": "grey"}, as_="label")
+        'yes'
+        """
+        return predict(self.learner, X, labels=self.labels, features=self.features, names=self.names, as_=as_)
 
     def plot(self, path: Any = None) -> Any:
         """Risk and certificate side by side as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
@@ -188,7 +211,7 @@ def learn(
     X: Any,
     y: Any = None,
     *,
-    learner: Learner | str | None = None,
+    learner: Learner | Learnt | str | None = None,
     weights: Any = None,
     bad: str = "stop",
     task: str = "auto",
@@ -206,6 +229,11 @@ def learn(
     may hold two at first. The learner given is copied, never changed; by default it is the one that fits the labels. An
     unusable example stops the run, or with bad="skip" is passed over and counted.
 
+    To go on with a run or a model (`rue.load`), give it as the learner: a copy of it learns on, data are read as those
+    it has learnt, classes keep their meaning, and loss, mistakes and certificate are of everything learnt so far, as if
+    there had been one stream; `predictions`, `y` and `weights` are of the new rows. An option that contradicts it is an
+    error.
+
     More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
     several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.
 
@@ -214,14 +242,21 @@ def learn(
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
     10473
     """
-    driver = Driver(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
-    stream, log = read(X, y, weights, **how), PredictionLog()
+    kept = {"units": units, "witnesses": witnesses, "curvature": curvature}
+    history: list[dict[str, Any]] = []
+    if isinstance(learner, Learnt):
+        driver = resumed(learner, task=task, bad=bad, **kept)
+        stream, history = read_more(learner, X, y, weights, dict(how)), learner.history
+    else:
+        driver = Driver(learner, task=task, bad=bad, **kept)
+        stream = read(X, y, weights, **how)
+    log, before = PredictionLog(), driver.examples
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
     for part in driver.run(stream.reads(), lent=stream.lent):
         log.add(driver, part.block, part.predictions)
         part.require_good()
-    return log.run(driver, stream)
+    return log.run(driver, stream, [*history, history_entry(driver.examples - before)])
 
 
 class PredictionLog:
@@ -236,7 +271,7 @@ class PredictionLog:
             weights = None if block.weights is None else block.weights.copy()
             self.parts.append((predictions, np.array(driver.labels.encode(block.y)), weights))
 
-    def run(self, driver: Driver, stream: Stream) -> Run:
+    def run(self, driver: Driver, stream: Stream, history: Iterable[dict[str, Any]] = ()) -> Run:
         """The whole run."""
         if driver.labels is None or driver.evidence is None:
             raise DataError("there are no examples to learn.")
@@ -258,14 +293,6 @@ class PredictionLog:
             names=dict(stream.names.of),
             course=driver.course,
             missing=driver.missing,
+            counts=driver.counts(),
+            history=list(history),
         )
-
-
-def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
-    """Predictions, by the average where the learner has one, for data read as those it has learnt; labels may lack."""
-    average, parts = bool(learner.algorithm.averaging), []
-    for chunk in read_like(features, X).reads(labelled=False):
-        if chunk.first_bad:
-            raise chunk.error(chunk.first_bad)
-        parts.append(learner.predict_many(chunk.block, average=average))
-    return np.concatenate(parts) if parts else np.empty(0)

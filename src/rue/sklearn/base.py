@@ -16,12 +16,14 @@ from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.points import owned
 from rue.losses.wrappers import unregularised
-from rue.models.file import Model, history_entry
+from rue.models.file import Model
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import EvidenceAccounts
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.learn import certificate_of
+from rue.runs.predicting import scores
+from rue.runs.resuming import history_entry
 from rue.streams import Labels
 
 __all__ = ["Classifier", "Online", "Regressor", "gives_chances"]
@@ -79,11 +81,11 @@ class Online(BaseEstimator):
         return self
 
     def _predictions(self, X: Any) -> Any:
-        """Of the learner as it stands, or of its average where it keeps one."""
+        """The scores of rows, as `scores` gives them."""
         check_is_fitted(self, "learner_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         with self._turn:
-            return self.learner_.predict_many(_canonical(X), average=bool(self.learner_.algorithm.averaging))
+            return scores(self.learner_, _canonical(X))
 
     @property
     def _point(self) -> Any:

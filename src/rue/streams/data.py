@@ -131,6 +131,8 @@ class Data:
         separator: str | None = None,
         names: dict[int, str] | None = None,
         max_line: int = MAX_LINE,
+        y: Any = None,
+        weights: Any = None,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
         paths = _expand_folders(paths, format_name)
@@ -150,6 +152,8 @@ class Data:
             max_line=max_line,
             columns=columns,
             names=Names((names or {}).items()),
+            y=y,
+            weights=weights,
         )
 
     @property

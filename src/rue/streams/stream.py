@@ -99,15 +99,21 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
     return Data(sources, format_name, bits=bits, **columns, **options)
 
 
-def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None) -> Stream:
-    """Other data read as those that a model was learnt from, which `features` describes; labels may be missing."""
+def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None, **how: Any) -> Stream:
+    """Other data read as those that a model was learnt from, which `features` describes; labels may be missing.
+
+    `how` may have `format`, `separator` and `max_line`, and where they are no columns, the arrays `y` and `weights`.
+    """
     if not is_readable(X):
         if features:
-            raise DataError(f"the model was learnt from files or tables: give one of these, not {type(X).__name__}.")
+            raise DataError(
+                "the model was learnt from files or tables: give one of these, or a row as a dict, not "
+                f"{type(X).__name__}."
+            )
         return Arrays(X, None, None)
     if not features:
         raise DataError("the model was learnt from arrays: it does not know the columns of tables or files.")
-    return Data.like(features, _sources(X), names=names)
+    return Data.like(features, _sources(X), how.pop("format", None), names=names, **how)
 
 
 def _sources(X: Any) -> tuple[Any, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from rue.cli import options as o
@@ -19,14 +18,14 @@ from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.mixture.mixture import Pooled
-from rue.models.file import history_entry, load_model
+from rue.models.file import load_model
 from rue.models.schema import POSITION, require
 from rue.outputs import require_apart, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.reports.report import page, report, write_report
-from rue.runs.baselines import Baselines
 from rue.runs.driver import Driver
 from rue.runs.learn import PredictionLog
+from rue.runs.resuming import history_entry
 from rue.streams.chunk import Position
 from rue.streams.data import Data
 
@@ -208,15 +207,7 @@ def _resumed(
     if model.evidence is None or model.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     driver = Driver.resume(model.learner, model.labels, model.evidence, course=model.course, bad=data.bad)
-    for name in ("skipped", "refused", "missing"):  # older files do not count what was missing
-        setattr(driver, name, int(model.counts.get(name, 0)))
-    if "baselines" in model.counts:
-        driver.baselines = Baselines(
-            np.array(model.counts["baselines"], dtype=np.float64),
-            np.array(model.counts["values"], dtype=np.float64),
-            np.array(model.counts["masses"], dtype=np.float64),
-            int(model.counts["digits"]),
-        )
+    driver.restore(model.counts)
     stream = data.open_like(model.features, paths, model.names)
     if model.position is not None:
         try:

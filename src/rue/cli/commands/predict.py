@@ -17,6 +17,7 @@ from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
 from rue.models.file import Model, load_model
 from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
 from rue.regret.certificates.evidence import open_evidence
+from rue.runs.predicting import probabilities, scores
 from rue.streams import Block
 from rue.streams.data import Data
 from rue.streams.labels import plain
@@ -76,8 +77,6 @@ def _predict_all(
     model: Model, stream: Data, book: Any, reading: str, bad: str, writer: Predictions | None, columns: tuple[Any, ...]
 ) -> int:
     """Predict every row, to a file or to stdout; how many lines were skipped."""
-    learner = model.learner
-    average = bool(learner.algorithm.averaging)
     skipped, head = 0, [csv_row(columns)]
     for chunk in stream.reads(labelled=False):
         if chunk.first_bad and bad == "stop":
@@ -85,7 +84,7 @@ def _predict_all(
         skipped += len(chunk.bad)
         if not len(chunk.block):
             continue
-        p = learner.predict_many(chunk.block, average=average)
+        p = scores(model.learner, chunk.block)
         _score(model, book, chunk.block, p)
         shown = _read_as(model, p, reading)
         if writer is None:
@@ -153,4 +152,4 @@ def _read_as(model: Model, p: Any, reading: str) -> list[str]:
 
     if not model.learner.loss.log_odds:
         raise SettingsError(f"--as probability needs logistic loss: this model was learnt with {model.learner.loss!r}.")
-    return list(map(repr, (1.0 / (1.0 + np.exp(-np.clip(p, -700.0, 700.0)))).tolist()))
+    return list(map(repr, probabilities(p).tolist()))

@@ -18,7 +18,7 @@ from typing import Any
 
 from rue.errors import DataError
 
-__all__ = ["KINDS", "Columns", "find_column", "kind_of", "plan", "repeated"]
+__all__ = ["KINDS", "Columns", "find_column", "kind_of", "plan", "repeated", "require_columns"]
 
 KINDS = ("number", "boolean", "category", "timestamp", "date", "time", "duration")
 MOST_BITS = 31
@@ -76,11 +76,7 @@ class Columns:
 
     def require(self, names: Sequence[str], labels: bool = True) -> None:
         """Refuse a table that lacks one of the columns; without `labels` it may lack the target and the weight."""
-        needed = self.used if labels else self.used[: len(self.plan)]
-        there = set(names)
-        for name in needed:
-            if name not in there:
-                raise DataError(f"the column {name!r} is missing: {_listing(name, names)}.")
+        require_columns(self.used if labels else self.used[: len(self.plan)], names)
 
     def to_dict(self) -> dict[str, Any]:
         """In plain JSON types."""
@@ -148,6 +144,14 @@ def plan(
     if heavy is not None and kind_of(schema.field(heavy).type) not in ("number", "boolean"):
         raise DataError(f"the weight {heavy!r} must hold numbers, not {schema.field(heavy).type}.")
     return Columns(tuple(columns), goal, label, heavy, bits)
+
+
+def require_columns(needed: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse a table that lacks one of the columns that are needed."""
+    there = set(names)
+    for name in needed:
+        if name not in there:
+            raise DataError(f"the column {name!r} is missing: {_listing(name, names)}.")
 
 
 def repeated(names: Iterable[str]) -> str | None:
