@@ -14,7 +14,7 @@ import numpy as np
 
 from rue import ledger as accounts
 from rue.domains import Ball, Domain
-from rue.errors import DataError, RueError, SettingsError
+from rue.errors import DataError, RueError, SettingsError, shown
 from rue.learners import Learner
 from rue.norms import norm
 from rue.registry import make
@@ -176,7 +176,7 @@ def audit(
     (True, 'B6', True)
     """
     if not 0.0 < delta < 1.0:
-        raise SettingsError(f"audit: delta, the probability of failure, must lie between 0 and 1, not be {delta!r}.")
+        raise SettingsError(f"audit: delta, the probability of failure, must lie between 0 and 1, not {shown(delta)}.")
     if isinstance(source, Run):
         if weights is not None:
             raise SettingsError("audit: a run knows its weights: leave weights out.")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rue.cli.progress import Progress
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.models.file import Model, save_model
 from rue.outputs import Output
 from rue.runs.driver import Driver
@@ -43,7 +43,7 @@ class Every:
             every = cls()
         if not (every.examples or every.seconds) or (every.examples or 0) < 0 or (every.seconds or 0) < 0:
             raise SettingsError(
-                f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {text!r}."
+                f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {shown(text)}."
             )
         return every
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from rue.compiled import Strided, twin
-from rue.errors import BadExample, DataError, NoRoom, SettingsError
+from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import loop
 from rue.learners.algorithm import Algorithm
 from rue.learners.one_example import Names, complaint, dense_row, is_number, number, one_row, sparse_row
@@ -49,9 +49,9 @@ class Learner:
 
     def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
         if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
-            raise SettingsError(f"{algorithm.name}: d must be the number of features, not {d!r}.")
+            raise SettingsError(f"{algorithm.name}: d must be the number of features, not {shown(d)}.")
         if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
-            raise SettingsError(f"{algorithm.name}: intercept must be True or False, not {intercept!r}.")
+            raise SettingsError(f"{algorithm.name}: intercept must be True or False, not {shown(intercept)}.")
         self.algorithm, self.intercept = algorithm, bool(intercept)
         self.d, self.names = 0, Names()
         """The number of features, and the names of those that came in dicts."""
@@ -243,7 +243,7 @@ class Learner:
         except TypeError as error:
             if is_number(y) and is_number(weight):  # then it is a mistake in the algorithm or the loss
                 raise
-            raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
+            raise DataError(f"the label and the weight must be numbers, not {shown(y)} and {shown(weight)}.") from error
         finally:
             self._busy = False
         if status > _REFUSED:

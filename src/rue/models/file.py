@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rue import ledger as accounts
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners import Learner
 from rue.learners.mixture.standing import MOST_LOOKS, Course, members_of
 from rue.learners.turns import Turn
@@ -124,6 +124,8 @@ def load(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
 
     A class of your own that the learner was built with is named in the file, not stored in it: hand it over in `known`.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"load: give the path of a model file, not {shown(path)}.")
     return load_model(path, known)
 
 

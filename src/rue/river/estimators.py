@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from river import base
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.models.file import Model
 from rue.reports.explaining import explain
@@ -175,7 +175,8 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
         self._pair: tuple[Any, Any] = (False, True)
         if classes is not None:
             if not isinstance(classes, list | tuple) or len(set(classes)) != 2:
-                raise SettingsError(f"RueClassifier: classes are the two there will be, or left out, not {classes!r}.")
+                given = shown(classes)
+                raise SettingsError(f"RueClassifier: classes are the two there will be, or left out, not {given}.")
             self._learn_two(tuple(classes))
 
     @property
@@ -201,7 +202,7 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
         elif self._learner is None:
             self._learner = SoftmaxMixture(budget=self.budget, intercept=self.intercept)
         elif self._two:
-            raise DataError(f"the label {y!r} is neither {self._pair[0]!r} nor {self._pair[1]!r}.")
+            raise DataError(f"the label {shown(y)} is neither {shown(self._pair[0])} nor {shown(self._pair[1])}.")
         return self._numbers.setdefault(y, 1.0 + len(self._numbers))
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:

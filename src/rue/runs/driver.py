@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rue import ledger as sums_of
-from rue.errors import BadExample, DataError, NoRoom, SettingsError
+from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.mixture.standing import Course, next_mark
 from rue.registry import make
@@ -97,10 +97,10 @@ class Driver:
         budget: int | None = None,
     ) -> None:
         if bad not in ("stop", "skip"):
-            raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
+            raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {shown(bad)}.")
         given = None if learner is None else make("learner", learner)
         if given is not None and not isinstance(given, Learner):
-            raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+            raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {shown(learner)}.")
         if given is not None and task == "multiclass" and given.loss.task != task:
             raise SettingsError(f"learn: {given.algorithm.name} learns no more than two classes: leave it out.")
         self.learner: Any = None if given is None else given.copy()

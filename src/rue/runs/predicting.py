@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners import ClassLearner, Learner
 from rue.learners.one_example import is_number
 from rue.streams import Block, Labels, Stream, read_like
@@ -67,7 +67,7 @@ def predict(
 def require_reading(as_: str) -> None:
     """Refuse what no predictions can be read as."""
     if as_ not in READINGS:
-        raise SettingsError(f"as_ is {', '.join(map(repr, READINGS[:-1]))} or {READINGS[-1]!r}, not {as_!r}.")
+        raise SettingsError(f"as_ is {', '.join(map(repr, READINGS[:-1]))} or {READINGS[-1]!r}, not {shown(as_)}.")
 
 
 def read_as(learner: Learner, labels: Labels | None, p: Any, as_: str) -> Any:

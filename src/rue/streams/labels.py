@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import DataError
+from rue.errors import DataError, shown
 from rue.streams.block import as_array
 
 __all__ = ["MOST_CLASSES", "Labels", "plain"]
@@ -53,7 +53,7 @@ class Labels:
         To classify, more than two different labels make it `multiclass`.
         """
         if task not in ("auto", "classify", "multiclass", "regress"):
-            raise DataError(f"the task must be auto, classify, multiclass or regress, not {task!r}.")
+            raise DataError(f"the task must be auto, classify, multiclass or regress, not {shown(task)}.")
         column = _column(y)
         distinct = _distinct(column)
         if task == "auto":
@@ -113,13 +113,13 @@ class Labels:
 
     def complaint(self, label: Any) -> str:
         """What to say about a label that is none of the classes."""
-        shown = plain(label.item() if isinstance(label, np.generic) else label)
-        negative, positive = plain(self.negative), plain(self.positive)
+        given = shown(plain(label.item() if isinstance(label, np.generic) else label))
+        negative, positive = shown(plain(self.negative)), shown(plain(self.positive))
         if self.task == "multiclass":
             many = f": there are {MOST_CLASSES:,} already, and numbers to predict need a regression loss"
-            return f"the label {shown!r} is no class{many * (len(self.classes) == MOST_CLASSES)}."
+            return f"the label {given} is no class{many * (len(self.classes) == MOST_CLASSES)}."
         return (
-            f"the label {shown!r} is neither {negative!r} nor {positive!r}: for more than two classes say "
+            f"the label {given} is neither {negative} nor {positive}: for more than two classes say "
             "task='multiclass' (--task multiclass) and no other learner; for numbers to predict, choose a regression "
             "loss such as loss='square'."
         )
@@ -178,9 +178,9 @@ def _pair(distinct: list[Any]) -> tuple[Any, Any]:
         if set(meant) <= {negative, positive} or ({negative, positive} <= set(meant) and isinstance(negative, float)):
             return meant.get(negative, _like(distinct, negative)), meant.get(positive, _like(distinct, positive))
     if len(distinct) > 2:
-        shown = ", ".join(repr(plain(label)) for label in distinct[:4]) + (", …" if len(distinct) > 4 else "")
+        named = ", ".join(shown(plain(label)) for label in distinct[:4]) + (", …" if len(distinct) > 4 else "")
         raise DataError(
-            f"there are more than two classes ({shown}): leave the learner and the loss out for the one that learns "
+            f"there are more than two classes ({named}): leave the learner and the loss out for the one that learns "
             "them; for numbers to predict, choose a regression loss such as loss='square'."
         )
     return distinct[0], distinct[1] if len(distinct) == 2 else None

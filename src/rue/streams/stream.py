@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypedDict, Unpack
 
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.streams.block import Block, as_array, blocks, is_readable, is_stream
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
@@ -77,14 +77,15 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
     options: dict[str, Any] = dict(how)
     unknown = [name for name in options if name not in ReadOptions.__annotations__]
     if unknown:
-        raise SettingsError(f"there is no option {unknown[0]!r}: they are {', '.join(ReadOptions.__annotations__)}.")
+        known = ", ".join(ReadOptions.__annotations__)
+        raise SettingsError(f"there is no option {shown(unknown[0])}: they are {known}.")
     if "target" in options:
         if y is not None:
             raise SettingsError("give y or target, not both: either may name the column to predict.")
         y = options.pop("target")
     if not is_readable(X):
         if options or isinstance(y, str):
-            named = ", ".join(options) or f"the column {y!r}"
+            named = ", ".join(options) or f"the column {shown(y)}"
             raise SettingsError(f"{named}: these are for tables and files, and X is {type(X).__name__}.")
         return Arrays(X, y, weights)
     sources = _sources(X)

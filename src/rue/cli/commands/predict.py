@@ -11,7 +11,7 @@ import typer
 from rue.cli import options as o
 from rue.cli.running import Predictions, csv_row
 from rue.cli.standard import writing_stdout
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.learners import ClassLearner
 from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
 from rue.models.file import Model, load_model
@@ -40,7 +40,7 @@ def predict(
     `rue predict clicks.rue tomorrow.csv -o predictions.csv --as probability`
     """
     if reading not in ("score", "probability", "label"):
-        raise SettingsError(f"--as is score, probability or label, not {reading!r}.")
+        raise SettingsError(f"--as is score, probability or label, not {shown(reading)}.")
     if out is None:
         require_standard_output()
     require_writable(out)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from rue.errors import DataError
+from rue.errors import DataError, shown
 
 __all__ = ["KINDS", "Columns", "find_column", "kind_of", "plan", "repeated", "require_columns"]
 
@@ -115,7 +115,7 @@ def plan(
     categories has words for labels.
     """
     if type(bits) is not int or not 1 <= bits <= MOST_BITS:
-        raise DataError(f"bits must be a whole number from 1 to {MOST_BITS}, not {bits!r}.")
+        raise DataError(f"bits must be a whole number from 1 to {MOST_BITS}, not {shown(bits)}.")
     names = list(schema.names)
     twice = repeated(names)
     if twice is not None:
@@ -172,7 +172,7 @@ def find_column(which: str | int, names: Sequence[str], role: str) -> str:
         place = int(which)
         if 1 <= abs(place) <= len(names):
             return names[place - 1 if place > 0 else place]
-    raise DataError(f"there is no {role} {which!r}: {_listing(str(which), names)}.")
+    raise DataError(f"there is no {role} {shown(which)}: {_listing(str(which), names)}.")
 
 
 def _listing(name: str, names: Sequence[str]) -> str:
