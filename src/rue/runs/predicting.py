@@ -15,7 +15,6 @@ from rue.streams import Block, Labels, Stream, read_like
 from rue.streams.block import csr_view, is_readable
 from rue.streams.labels import plain
 from rue.streams.stream import Arrays
-from rue.streams.tables.batches import first_line
 from rue.streams.tables.columns import require_columns
 
 __all__ = ["READINGS", "predict", "probabilities", "read_as", "require_reading", "scores", "sparse_matrix"]
@@ -179,6 +178,8 @@ def _every_name(learner: Learner, names: Mapping[int, str]) -> list[str]:
 def _table(rows: Sequence[Mapping[Any, Any]]) -> Any:
     """Dicts as an Arrow table: None, NaN and what only other dicts have are missing values."""
     import pyarrow as pa
+
+    from rue.streams.tables.batches import first_line
 
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
