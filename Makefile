@@ -8,7 +8,7 @@ NUMBERS := compiled/test_arithmetic compiled/test_vectors domains/test_domains l
 	learners/test_references learners/test_slots losses regret/test_bounds regret/test_certificates regret/test_digest steps \
 	test_docs test_house test_traps
 
-.PHONY: run test check soak bench docs clean
+.PHONY: run test check soak bench docs pages pictures clean
 
 run: $(VENV)/.run          ## learn a real stream and print risk, mistakes and the certificate
 	$(BIN)/python examples/first_run.py
@@ -34,9 +34,14 @@ soak: $(VENV)/.test        ## the long runs, of which `make test` has a short ve
 bench: $(VENV)/.bench      ## speed, as ratios against peers in the same run
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.test        ## the site, in build/site
-	$(BIN)/python docs/make_pages.py
+docs: pages pictures       ## the site, in build/site
 	$(BIN)/python -m mkdocs build --strict --quiet
+
+pages: $(VENV)/.test       ## the generated pages of the docs, after a change of docstrings
+	$(BIN)/python docs/make_pages.py --text
+
+pictures: $(VENV)/.test    ## the pictures of the docs, after a change of what is drawn
+	$(BIN)/python docs/make_pages.py --pictures
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

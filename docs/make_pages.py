@@ -1,4 +1,9 @@
-"""Writes what is generated among the docs: `python docs/make_pages.py`; a test checks that it has been run.
+"""Writes what is generated among the docs; a test checks that it has been run.
+
+    python docs/make_pages.py                 everything below but the last
+    python docs/make_pages.py --text          the generated pages, in seconds (`make pages`)
+    python docs/make_pages.py --pictures      the pictures, for which the census is learnt (`make pictures`)
+    python docs/make_pages.py docs/start.md   what the code of some pages prints, filled in
 
 `reference.md` lists every public name with the first sentence of its docstring; `theorems.md` every theorem with its
 source and the notes' misprints; `report.svg` shows what `make run` prints; `regret.svg`, `risk.svg` and
@@ -7,6 +12,7 @@ source and the notes' misprints; `report.svg` shows what `make run` prints; `reg
 
 from __future__ import annotations
 
+import argparse
 import html
 import inspect
 import os
@@ -164,6 +170,23 @@ def masked(text: str) -> str:
     return re.sub(r"in \d+\.\d+ s", "in 1.30 s", text)
 
 
+def write_text() -> None:
+    """The reference, the theorems, the list of decisions and the pages of the API."""
+    (DOCS / "reference.md").write_text(reference())
+    (DOCS / "theorems.md").write_text(theorems())
+    (DOCS / "decisions" / "index.md").write_text(decisions())
+    for name, text in pages():
+        (DOCS / "api" / f"{name}.md").write_text(text)
+
+
+def write_pictures() -> None:
+    """Runs on the census, and what `make run` prints."""
+    pictures(DOCS)
+    command = [sys.executable, DOCS.parent / "examples" / "first_run.py"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (DOCS / "report.svg").write_text(picture(masked(printed)))
+
+
 def pictures(folder: Path) -> None:
     """Three pictures of runs on the census."""
     X, y = rue.census()
@@ -193,17 +216,15 @@ def fill(path: Path) -> None:
 
 if __name__ == "__main__":
     os.environ["COLUMNS"] = "100"
-    if len(sys.argv) > 1:
-        for name in sys.argv[1:]:
-            fill(Path(name).resolve())
-        sys.exit()
-    pictures(DOCS)
-    (DOCS / "reference.md").write_text(reference())
-    (DOCS / "theorems.md").write_text(theorems())
-    (DOCS / "decisions" / "index.md").write_text(decisions())
-    for name, text in pages():
-        (DOCS / "api" / f"{name}.md").write_text(text)
-    printed = subprocess.run(
-        [sys.executable, DOCS.parent / "examples" / "first_run.py"], capture_output=True, text=True, check=True
-    ).stdout
-    (DOCS / "report.svg").write_text(picture(masked(printed)))
+    parser = argparse.ArgumentParser(description="Write what is generated among the docs.")
+    parser.add_argument("--text", action="store_true", help="the generated pages")
+    parser.add_argument("--pictures", action="store_true", help="the pictures")
+    parser.add_argument("pages", nargs="*", type=Path, help="pages whose code is to be run and its output filled in")
+    asked = parser.parse_args()
+    everything = not (asked.text or asked.pictures or asked.pages)
+    if asked.text or everything:
+        write_text()
+    if asked.pictures or everything:
+        write_pictures()
+    for page in asked.pages:
+        fill(page.resolve())

@@ -14,12 +14,12 @@ import rue
 from rue.cli.app import main
 
 
-def told(*args):
+def output_of(*args):
     """What a command says on stdout, without dates and seconds."""
     sys.argv = ["rue", *args]
-    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
         main()
-    return re.sub(r"\d{4}-\d\d-\d\dT\S+|.* s in all, .*\n", "", said.getvalue())
+    return re.sub(r"\d{4}-\d\d-\d\dT\S+|.* s in all, .*\n", "", out.getvalue())
 
 
 def write_visits():
@@ -43,19 +43,19 @@ def journey():
 
     write_visits()
     options = ("--target", "bought", "--model", "visits.rue", "--report", "visits.json", "--quiet")
-    print(told("learn", "visits.csv", *options))
+    print(output_of("learn", "visits.csv", *options))
     report = json.loads(Path("visits.json").read_text(encoding="utf-8"))
     report.pop("seconds")
     print(json.dumps(report, indent=1))
-    print(told("predict", "visits.rue", "visits.csv", "--as", "probability"))
-    print(told("inspect", "visits.rue"))
+    print(output_of("predict", "visits.rue", "visits.csv", "--as", "probability"))
+    print(output_of("inspect", "visits.rue"))
 
     model = rue.load("visits.rue")
     rue.save(model, "again.rue")
     again = rue.load("again.rue")
     assert np.array_equal(again.learner.weights, model.learner.weights)
-    assert told("predict", "again.rue", "visits.csv") == told("predict", "visits.rue", "visits.csv")
-    print(told("learn", "visits.csv", "--resume", "again.rue", "--quiet"))
+    assert output_of("predict", "again.rue", "visits.csv") == output_of("predict", "visits.rue", "visits.csv")
+    print(output_of("learn", "visits.csv", "--resume", "again.rue", "--quiet"))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from rue.streams.formats import find_source, formats
 from rue.streams.tables.batches import open_frame
 
 
-def open_table(source, name=None, *, separator=None, block=PIECE, max_line=MAX_LINE):
+def open_table(source, name=None, *, separator=None, block=PIECE, max_line=MAX_LINE, decimal="."):
     """A table from a path, a binary file object whose format is named, or a frame."""
     if isinstance(source, str | os.PathLike):
         source = find_source(os.fspath(source), name)
@@ -17,4 +17,4 @@ def open_table(source, name=None, *, separator=None, block=PIECE, max_line=MAX_L
         source = Source(source, name)
     else:
         return open_frame(source)
-    return formats()[source.format](separator=separator, max_line=max_line).open(source, block)
+    return formats()[source.format](separator=separator, max_line=max_line, decimal=decimal).open(source, block)

@@ -38,14 +38,16 @@ def test_every_block_of_the_docs_runs_and_prints_what_it_shows(path, tmp_path, m
     folder.mkdir()
     commands.mkdir()
     for block, shown, printed, _ in Page(path, folder, commands).outputs():
-        assert not differs(shown, printed), f"{path.name}, line {block.line}: run python docs/make_pages.py"
+        command = f"python docs/make_pages.py {path.relative_to(ROOT)}"
+        assert not differs(shown, printed), f"{path.name}, line {block.line}: run {command}"
 
 
 def test_the_notebook_runs_from_top_to_bottom_and_is_the_page(tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     cells = json.loads((ROOT / "docs/tour.ipynb").read_text())["cells"]
     wanted = [(kind, source) for kind, source, _, _ in cells_of(TOUR.read_text())]
-    assert [(cell["cell_type"], "".join(cell["source"])) for cell in cells] == wanted, "run python docs/make_pages.py"
+    cells_there = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    assert cells_there == wanted, "run python docs/make_pages.py docs/tour.md"
     page = Page(TOUR, tmp_path, tmp_path)
     for cell in cells:
         if cell["cell_type"] == "markdown":
@@ -76,13 +78,13 @@ def test_the_site_builds_without_a_warning(tmp_path):
 @pytest.mark.parametrize("which", make_reference.GROUPS)
 def test_the_reference_is_up_to_date(which):
     kept = (ROOT / f"docs/api/{which}.md").read_text()
-    assert kept == make_reference.page(which), "run: python docs/make_pages.py"
+    assert kept == make_reference.page(which), "run: make pages"
 
 
 def test_every_decision_is_listed():
     import make_pages
 
-    assert (ROOT / "docs/decisions/index.md").read_text() == make_pages.decisions(), "run: python docs/make_pages.py"
+    assert (ROOT / "docs/decisions/index.md").read_text() == make_pages.decisions(), "run: make pages"
 
 
 def test_options_of_vowpal_wabbit_exist():

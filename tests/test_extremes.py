@@ -408,3 +408,72 @@ def test_perceptron_svm_and_leader_at_any_scale_equal_numpy_or_refuse(interprete
         else:  # all at once: no row is left out of what the others have learnt
             assert not scored.any(), name
             assert abs(power) > 400, name
+
+
+def exactly_least(loss, x, y, weights, low, high):
+    """min over low ≤ u ≤ high of Σ weight·ℓ(u·x, y) of one feature, in rational numbers: it is at a kink or an end."""
+    x, y, weights = ([Fraction(float(each)) for each in part] for part in (x, y, weights))
+    kinks = [(1 / (b * a) if loss == "hinge" else b / a) for a, b in zip(x, y, strict=True) if a]
+    ends = [end for end in (low, high) if end is not None]
+    inside = [u for u in (*kinks, *ends, Fraction(0)) if (low is None or low <= u) and (high is None or u <= high)]
+
+    def total(u):
+        each = (1 - b * a * u if loss == "hinge" else abs(a * u - b) for a, b in zip(x, y, strict=True))
+        return sum(w * max(Fraction(0), one) for w, one in zip(weights, each, strict=True))
+
+    return min(total(u) for u in inside)
+
+
+UNBOUNDED = {
+    "orthant": (rue.Orthant(), 0, None),
+    "box from −2": (rue.Box(-2.0, math.inf), -2, None),
+    "box to 2": (rue.Box(-math.inf, 2.0), None, 2),
+    "intersection": (rue.Intersection("orthant", rue.Box(0.0, math.inf)), 0, None),
+}
+
+
+@pytest.mark.parametrize("units", ["raw", "largest"])
+@pytest.mark.parametrize("loss", ["hinge", "absolute"])
+@pytest.mark.parametrize("which", UNBOUNDED)
+def test_unbounded_sets_are_certified_correctly(which, loss, units):
+    """Each example has one feature, so that the best point is known exactly, coordinate by coordinate."""
+    (K, low, high), rng, certified = UNBOUNDED[which], np.random.default_rng(8), 0
+    for _ in range(60):
+        column, scale = rng.integers(2, size=8), 10.0 ** rng.choice([-300, -200, -150, 0, 0, 0, 150, 280], 2)
+        values = rng.choice([1.0, 1.0, 1.0, -1.0, 0.7, 1e-20], 8) * scale[column]
+        weights = 10.0 ** rng.choice([-300.0, -150.0, 0.0, 0.0, 0.0]) * rng.choice([1.0, 0.3, 1e-17], 8)
+        y = rng.choice([-1, 1]) * rng.choice([-1.0, -1.0, -1.0, 1.0], 8)
+        y *= 1.0 if loss == "hinge" else rng.choice([1e-150, 1.0, 1e150])
+        X = np.zeros((8, 2))
+        X[np.arange(8), column] = values
+        options = {"weights": weights, "units": units, "intercept": False, "witnesses": rng.choice([None, 1.0])}
+        shown = rue.certify(X, y, 0.5 * rng.integers(-1, 2, 8), loss=loss, domain=K, **options)
+        if shown.left_out:
+            continue
+        least = Fraction(0)
+        for j in range(2):
+            own, by = column == j, Fraction(float(np.abs(X[:, j]).max()) or 1.0) if units == "largest" else Fraction(1)
+            ends = (None if end is None else Fraction(end) / by for end in (low, high))
+            least += exactly_least(loss, X[own, j], y[own], weights[own], *ends)
+        assert shown.comparator_loss_at_least <= least * Fraction(1 + 1e-9), (shown, float(least))
+        certified += shown.alone < math.inf and 0.5 * least < shown.comparator_loss_at_least
+    assert certified  # and it does prove something
+
+
+def test_a_sum_that_is_zero_by_underflow_or_rounding_alone_proves_nothing_about_unbounded_sets():
+    ones = np.ones(3)
+    tiny = {"weights": np.full(3, 1e-150), "intercept": False}
+    for K in (rue.Orthant(), rue.Reals(), rue.Halfspace([-1.0]), rue.Box(-1.0, math.inf)):
+        tiniest = 1e-200 * ones[:, None]  # u = 1e200 loses nothing
+        shown = rue.certify(tiniest, ones, 0.0 * ones, loss="hinge", domain=K, **tiny)
+        assert (shown.alone, shown.comparator_loss_at_least) == (math.inf, 0.0)
+        assert "nothing is certified" in str(shown)
+        lost = np.array([[1.0], [-(2.0**-60)], [-1.0]])  # adds up to 0, and is −2⁻⁶⁰ in truth
+        shown = rue.certify(lost, ones, 0.0 * ones, loss="linear", domain=K, intercept=False)
+        assert shown.alone == math.inf
+    unused = rue.certify(np.zeros((3, 1)), ones, 0.0 * ones, loss="hinge", domain="orthant", **tiny)
+    assert unused.regret_at_most == 0.0  # a feature that never occurs has a sum of exactly 0
+    run = rue.learn(ones[:, None], -ones, learner=rue.OGD("hinge", "ball:1", intercept=False))
+    assert run.certificate(domain="orthant").alone == math.inf  # the magnitudes were not added up
+    run = rue.learn(ones[:, None], -ones, learner=rue.OGD("hinge", "ball:1", intercept=False), units="largest")
+    assert run.certificate(domain="orthant").alone < math.inf

@@ -64,7 +64,7 @@ def test_every_public_name_is_in_the_docs_and_they_are_up_to_date():
     import make_pages
 
     text = (ROOT / "docs/reference.md").read_text()
-    assert text == make_pages.reference(), "run: python docs/make_pages.py"
+    assert text == make_pages.reference(), "run: make pages"
     for name in set(rue.__all__) - {"__version__"}:
         assert re.search(rf"`{name}\b", text), name
 
@@ -83,7 +83,7 @@ def test_the_table_of_theorems_is_up_to_date():
     import make_pages
 
     text = (ROOT / "docs/theorems.md").read_text()
-    assert text == make_pages.theorems(), "run: python docs/make_pages.py"
+    assert text == make_pages.theorems(), "run: make pages"
     assert re.findall(r"^\| ([A-Z]\d+) \|", text, re.M) == rue.theorems().ids
 
 
@@ -98,7 +98,7 @@ def test_the_picture_shows_what_make_run_prints():
     shown = html.unescape(
         "\n".join(re.findall(r"<text[^>]*preserve\">(.*?)</text>", (ROOT / "docs/report.svg").read_text()))
     )
-    assert not differs(shown, printed), "run: python docs/make_pages.py"
+    assert not differs(shown, printed), "run: make pictures"
     assert "no linear model of norm ≤ 10" in shown
 
 

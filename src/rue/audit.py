@@ -174,20 +174,13 @@ def audit(
     >>> checked = rue.audit(rue.OGD("hinge", "ball:10"), X, y)
     >>> checked.passed, checked.bound.theorem, checked.bound.holds
     (True, 'B6', True)
+
+    docs/theory.md, sections 4 and 6.
     """
     if not 0.0 < delta < 1.0:
         raise SettingsError(f"audit: delta, the probability of failure, must lie between 0 and 1, not {shown(delta)}.")
-    if isinstance(source, Run):
-        if weights is not None:
-            raise SettingsError("audit: a run knows its weights: leave weights out.")
-        run, before = source, learner_before(source)
-    else:
-        X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
-        given = make("learner", source)
-        run = learn(X, y, learner=given, weights=weights)
-        before = learner_before(run) if given is None else given
-    if not run.examples:
-        raise DataError("audit: the run learnt no example.")
+    X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
+    run, before = _run_of(source, X, y, weights)
     certificate = run.certificate(radius, domain, units)
     if run.learner.numbering is not None and not certificate.domain.keeps_zeros:
         raise SettingsError(
@@ -235,6 +228,21 @@ def audit(
         traced,
         stream,
     )
+
+
+def _run_of(source: Run | Learner | str | None, X: Any, y: Any, weights: Any) -> tuple[Run, Learner | None]:
+    """The run to audit, and the learner as it stood before it, if that is known."""
+    if isinstance(source, Run):
+        if weights is not None:
+            raise SettingsError("audit: a run knows its weights: leave weights out.")
+        run, before = source, learner_before(source)
+    else:
+        given = make("learner", source)
+        run = learn(X, y, learner=given, weights=weights)
+        before = learner_before(run) if given is None else given
+    if not run.examples:
+        raise DataError("audit: the run learnt no example.")
+    return run, before
 
 
 def _in_columns(run: Run, array: Any) -> Any:
@@ -388,7 +396,7 @@ def _compared(bound: Bound, regret: tuple[float, float]) -> Bound:
 def _by_time(traced: Trace, run: Run, K: Domain, stream: Stored) -> tuple[tuple[float, float], float]:
     """The regret of the rounds t·ℓ_t, and their D1 or D2."""
     lambda_ = run.evidence.lambda_
-    evidence = open_evidence(run.learner.loss, lambda_=lambda_)
+    evidence = open_evidence(run.learner.loss, lambda_=lambda_, domain=K)
     evidence.enter(Block(stream.X, stream.y, traced.alphas), stream.predictions, stream.intercept, 0)
     if lambda_:
         evidence.penalty = 0.5 * lambda_ * float(traced.alphas @ traced.point_squares)

@@ -31,7 +31,7 @@ class Declared:
 
     A class that lists `FACTS` gives each of them its value for "unknown". When a subclass replaces a method, a property
     or a known fact that the declaring class had, every fact it does not declare again returns to "unknown". Another
-    default for a field, or a fact that nobody had declared before, replaces nothing.
+    default for a field, or a fact that no base class declares, replaces nothing.
     """
 
     FACTS: ClassVar[frozenset[str]] = frozenset()

@@ -23,7 +23,15 @@ LONGEST = 80
 
 
 class RueError(Exception):
-    """The root of the tree: `except rue.RueError` catches everything rue raises on purpose."""
+    """The root of the tree: `except rue.RueError` catches everything rue raises on purpose.
+
+    >>> import rue
+    >>> try:
+    ...     rue.OGD("hinge", "ball:-1")
+    ... except rue.RueError as error:
+    ...     print(f"{type(error).__name__}: {error}")
+    SettingsError: Ball: radius must be positive and finite, not -1.0; `Reals` has no bound.
+    """
 
 
 class SettingsError(RueError, ValueError):
@@ -41,7 +49,15 @@ class DataError(RueError, ValueError):
 class BadExample(DataError):
     """One unusable example; everything before it has been learnt, it and what follows have not.
 
-    `row` counts from 0 in what was passed to the call.
+    `row` counts from 0 in what was passed to the call, and `why` says what is wrong with it.
+
+    >>> import rue
+    >>> learner = rue.OGD("hinge", "ball:1")
+    >>> try:
+    ...     learner.run([[1.0], [float("inf")], [2.0]], [1, 1, -1])
+    ... except rue.BadExample as error:
+    ...     print(error.row, learner.t)
+    1 1
     """
 
     def __init__(self, row: int, why: str) -> None:

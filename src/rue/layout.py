@@ -155,6 +155,8 @@ class Array:
     """The error text for a file with a smaller value."""
     dtype: str = "float64"
     """The type of its elements; where it depends on the loss (float32 or float64), the wider one."""
+    since: int = 1
+    """The format of model files that has it first; read from an older file, the array is as it was at the start."""
 
     def __post_init__(self) -> None:
         assert self.merge in MERGES, self

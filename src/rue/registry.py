@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from rue.errors import SettingsError, UnknownName, shown
 
-__all__ = ["import_modules", "is_own", "make", "names", "own_classes", "publish", "register", "registered"]
+__all__ = ["import_modules", "is_own", "make", "names", "own_classes", "publish", "register", "registered", "usages"]
 
 Registered = TypeVar("Registered")
 
@@ -63,6 +63,28 @@ def names(kind: str) -> list[str]:
 def registered(kind: str) -> dict[str, Any]:
     """Name → class for a kind."""
     return dict(_known.get(kind, {}))
+
+
+def usages(kind: str) -> list[str]:
+    """What to type for each entry of a kind: its name, then the arguments that it needs, or may have, as a number.
+
+    >>> usages("average"), [usage for usage in usages("loss") if "[" in usage][:2]
+    (['none', 'uniform', 't', 'steps'], ['huber[:delta]', 'quantile[:tau]'])
+    >>> usages("domain")[:3]
+    ['reals', 'ball:radius', 'box:lower,upper']
+    """
+    return [name + _argument_names(inspect.signature(entry)) for name, entry in registered(kind).items()]
+
+
+def _argument_names(takes: inspect.Signature) -> str:
+    """`:a,b` for the arguments that must be given; if there are none, `[:a]` where the first one is a number."""
+    parameters = list(takes.parameters.values())
+    needed = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+    if needed:
+        return ":" + ",".join(needed)
+    if parameters and isinstance(parameters[0].default, int | float):
+        return f"[:{parameters[0].name.rstrip('_')}]"
+    return ""
 
 
 def own_classes(*kinds: str) -> dict[str, type]:

@@ -174,7 +174,7 @@ def test_certifying_and_playing(tmp_path):
         (["lern"], 2, "lern"),
         (["learn", "nothing.svm"], 1, "there is no file nothing.svm"),
         (["learn", "x.weird"], 1, "--format"),
-        (["learn", "-"], 1, "--format"),
+        (["learn", "-"], 2, "for example --format csv"),
         (["learn", "x.svm", "--format", "xls"], 2, "there is no format 'xls'"),
         (["predict", "m.rue", "x.svm", "--as", "xls"], 2, "--as"),
         (["learn", "x.csv"], 2, "--target"),
@@ -215,7 +215,8 @@ CLICKS = "colour,größe,when,clicked\n" + "red,1.5,2024-01-05,yes\nblue,,2024-0
         ("t.csv", "a,y\n", ["--target", "y"], "there are no examples to learn in t.csv"),
         ("t.csv", CLICKS, ["--target", "clickt"], "t.csv: there is no target 'clickt': did you mean 'clicked'?"),
         ("t.csv", "a,a,y\n1,2,0\n", ["--target", "y"], "t.csv: two columns are called 'a'"),
-        ("t.csv", "a,y\n1,0.5\n2,nan\n", ["--target", "y"], "t.csv, line 3, column y: no label (--bad skip"),
+        ("t.csv", "a,y\n1,0.5\n2,inf\n", ["--target", "y"], "line 3, column y: the label is an infinity (--bad skip"),
+        ("t.csv", "a,y\n1,\n2,nan\n", ["--target", "y"], "no example has a label in t.csv"),
         (
             "t.csv",
             "a,y\n1,a\n2,b\n3,c\n",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 from typing import Annotated
 
 import pytest
@@ -11,6 +12,7 @@ from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.commands import register
 from rue.errors import SettingsError
+from rue.registry import names
 from rue.streams.stream import ReadOptions
 
 
@@ -72,4 +74,12 @@ def test_bits_may_be_repeated_when_resuming_but_not_changed(name, text, tmp_path
     inside("learn", tmp_path / name, "--bits", 18, "--model", tmp_path / "m.rue", "-q")
     resume = "learn", tmp_path / name, "--resume", tmp_path / "m.rue", "-q"
     inside(*resume, "--bits", 18)
-    assert "--bits contradicts --resume" in inside(*resume, "--bits", 19, ok=2).err
+    for other in (19, 20):  # 20 is the default
+        assert "--bits contradicts --resume" in inside(*resume, "--bits", other, ok=2).err
+
+
+def test_help_lists_what_is_registered(inside):
+    for command, kinds in {"learn": ("learner", "loss", "domain", "step"), "play": ("learner", "opponent")}.items():
+        words = set(re.findall(r"[\w-]+", inside(command, "--help").out))
+        for kind in kinds:
+            assert set(names(kind)) - {"zero-one"} <= words  # it is not convex: no learner takes it

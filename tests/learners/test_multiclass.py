@@ -24,6 +24,8 @@ from rue.learners.softmax.layout import NARROW
 from rue.learners.softmax.multiclass import LogLoss
 from rue.models.file import load, save
 from rue.runs.baselines import Baselines
+from rue.runs.driver import Driver
+from rue.streams import read
 
 RATES = np.geomspace(2.0**-6, 2.0**2, 8)
 
@@ -74,8 +76,8 @@ def reference(X, y, weights=None):
             out.append(p if mixed[c] > np.delete(mixed, c).max() else -p)
             lost -= w * np.log((1.0 - reserve) * P[..., c])
         else:
-            out.append(-reserve)
-            lost -= w * math.log(reserve)
+            out.append(-reserve / (1 + seen.sum()))  # any of the names that it may have among those known
+            lost -= w * math.log(-out[-1])
             seen[c], since = True, 0
         since += 1
         e_y = np.eye(C)[c]
@@ -152,11 +154,27 @@ def test_what_a_new_class_costs():
     expected, since, seen = [], 0, set()
     for label in y:
         reserve = 1.0 / (1 + since) ** 2
-        expected.append(-math.log(reserve) if label not in seen else -math.log((1.0 - reserve) / len(seen)))
+        known = len(seen) if label in seen else len(seen) + 1
+        expected.append(-math.log((1.0 - reserve if label in seen else reserve) / known))
         since = 1 if label not in seen else since + 1
         seen.add(label)
     np.testing.assert_allclose(losses, expected, rtol=1e-12, atol=1e-12)
-    assert losses[3] == pytest.approx(2.0 * math.log(4.0))  # after three rounds
+    assert losses[3] == pytest.approx(2.0 * math.log(4.0) + math.log(2.0))  # after three rounds, one of two names
+
+
+@pytest.mark.parametrize(("classes", "rows"), [(40, 400), (12, 60), (3, 300)])
+def test_noise_looks_no_better_than_the_constant_that_knows_all_names(interpreted, classes, rows):
+    rng = np.random.default_rng(rows)
+    words = np.array([f"word {c}" for c in rng.integers(0, classes, rows)])
+    run = rue.learn(rng.normal(size=(rows, 2)), words)
+    counts = np.unique(words, return_counts=True)[1]
+    assert run.loss > counts @ np.log(rows / counts)
+    new = np.sort(np.unique(words, return_index=True)[1])
+    reserves = [1.0 / (1.0 + since) ** 2 for since in np.diff(new, prepend=0)]
+    names = run.losses[new] + np.log(reserves)  # what is charged beyond "a class never seen before comes"
+    np.testing.assert_allclose(names, np.log(np.arange(1, counts.size + 1)), atol=1e-12)
+    assert run.loss == pytest.approx(run.losses.sum(), rel=1e-12)
+    assert min(member.loss for member in run.members.members) > counts @ np.log(rows / counts)
 
 
 def test_the_reserve_costs_less_than_ln_2_however_long_nothing_new_comes():
@@ -170,7 +188,7 @@ def test_a_class_that_comes_late_is_learnt():
     X[1000:, 0] += np.where(np.arange(200) % 2, 8.0 * X[:, 0].std(), 0.0)
     y[1000:] = np.where(np.arange(200) % 2, 4.0, y[1000:])
     scores = SoftmaxMixture().run(X, y)
-    assert abs(scores[1001]) == pytest.approx(1.0 / 1001**2, rel=0.05)
+    assert abs(scores[1001]) == pytest.approx(1.0 / 1001**2 / 4.0, rel=0.05)
     assert (scores[1100:][y[1100:] == 4.0] > 0.0).mean() > 0.9
 
 
@@ -186,6 +204,44 @@ def test_probabilities_add_up_and_numbers_may_be_left_out():
     assert (p[:, [2, 4, 5, 6]] == 0.0).all()
     assert (p[:, [0, 1, 3, 7]] > 0.0).all()
     np.testing.assert_array_equal(learner.predict(X[3]), p[3])
+
+
+def test_the_probabilities_of_a_run_are_those_before_each_answer(interpreted):
+    X, y = stream(T=60, classes=5)
+    X[17, 2] = np.nan
+    run = rue.learn(X, y, task="multiclass", bad="skip", learner=SoftmaxMixture())
+    learner, expected = SoftmaxMixture(), np.zeros((60, 5))
+    for t, (x, label) in enumerate(zip(X, run.y, strict=True)):
+        if np.isfinite(x).all():
+            known = learner.predict(x)[1:]
+            expected[t, : known.size] = known
+            learner.update(x, label)
+        else:
+            expected[t] = np.nan
+    np.testing.assert_array_equal(run.probabilities, expected)
+    first = np.sort(np.unique(y, return_index=True)[1])
+    again = np.setdiff1d(np.arange(60), [17, *first])
+    own = run.probabilities[again, run.y[again].astype(int) - 1]
+    np.testing.assert_array_equal(own, np.abs(run.predictions[again]))
+    assert rue.learn(X[:9], np.sign(X[:9, 0])).probabilities is None
+
+
+@pytest.mark.parametrize("notes", [True, False])
+def test_noting_probabilities_changes_no_bit_of_a_run(interpreted, notes):
+    X, y = stream(T=60, classes=5)
+    driver, parts = Driver(task="multiclass"), []
+    driver.notes_probabilities = notes
+    for a, b in ((0, 7), (7, 31), (31, 60)):
+        parts += list(driver.run(read(X[a:b], y[a:b]).reads()))
+    whole = rue.learn(X, y, task="multiclass")
+    assert driver.learner == whole.learner
+    assert driver.evidence.ledger.sums.tolist() == whole.ledger.sums.tolist()
+    if notes:
+        classes = [len(set(y[:end])) for end in (7, 31, 60)]
+        assert [part.probabilities.shape for part in parts] == list(zip((7, 24, 29), classes, strict=True))
+        np.testing.assert_array_equal(parts[-1].probabilities, whole.probabilities[31:])
+    else:
+        assert all(part.probabilities is None for part in parts)
 
 
 # Same bits, whichever way.
@@ -465,7 +521,10 @@ def test_from_a_table_to_predictions(tmp_path):
     assert said["certificate"] is None
     assert "no certificate" in said["no_certificate"]
     assert list(said["labels"].values()) == list(run.labels.classes)
-    assert np.loadtxt(out[2], skiprows=1).tolist() == run.predictions.tolist()
+    order = np.argsort(run.labels.classes)
+    head, *rows = csv.reader(io.StringIO(out[2].read_text()))
+    assert head == np.array(run.labels.classes)[order].tolist()
+    np.testing.assert_array_equal(np.array(rows, dtype=float), run.probabilities[:, order])
     command("learn", tmp_path / "one.csv", *table, "--model", out[3])
     command("learn", tmp_path / "two.csv", "-q", "--resume", out[3], "--model", out[4], "--report", out[5])
     assert json.loads(out[5].read_text())["loss_total"] == run.loss
@@ -474,8 +533,8 @@ def test_from_a_table_to_predictions(tmp_path):
     labels = command("predict", out[0], tmp_path / "all.csv", "--as", "label")
     chances = command("predict", out[0], tmp_path / "all.csv", "--as", "probability").stdout.splitlines()
     p = run.learner.predict_many(X)
-    assert chances[0].count("light, blue") == 1
-    np.testing.assert_array_equal(np.array([row.split(",") for row in chances[1:]], dtype=float), p[:, 1:])
+    assert next(csv.reader(chances)) == head
+    np.testing.assert_array_equal(np.array([row.split(",") for row in chances[1:]], dtype=float), p[:, 1:][:, order])
     best = np.array(run.labels.classes)[p[:, 1:].argmax(axis=1)]
     assert [row[0] for row in csv.reader(io.StringIO(labels.stdout))][1:] == best.tolist()
     loss = -np.log(p[np.arange(240), run.y.astype(int)]).mean()
@@ -483,6 +542,15 @@ def test_from_a_table_to_predictions(tmp_path):
     shown = command("inspect", out[0]).stdout
     assert "4 classes: 1 is " in shown
     assert "there is no certificate for more than two classes" in shown
+
+
+def test_a_model_that_stands_still_is_charged_for_names_too(tmp_path, inside, interpreted):
+    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{i % 5},{'abc'[i % 3]}\n" for i in range(30)))
+    (tmp_path / "b.csv").write_text("x,y\n3,never\n")
+    inside("learn", tmp_path / "a.csv", "--target", "y", "--model", tmp_path / "m.rue", "-q")
+    shown = inside("predict", tmp_path / "m.rue", tmp_path / "b.csv").err
+    loss = 2.0 * math.log(29.0) + math.log(4.0)  # no new class for 28 rows, and one of four names
+    assert shown.startswith(f"1 labelled example: mean loss {loss:.6g}, 1 mistake")
 
 
 def test_what_to_type(tmp_path):

@@ -89,7 +89,7 @@ def test_missing_folder_read_only_folder_and_odd_targets(tmp_path):
 
 
 @pytest.fixture
-def nobodys():
+def unprivileged_folder():
     """A folder, in a process whose rights can be refused: root may write anywhere."""
     with tempfile.TemporaryDirectory() as folder:
         root = os.geteuid() == 0
@@ -104,12 +104,12 @@ def nobodys():
                 os.seteuid(0)
 
 
-def test_a_folder_that_may_not_be_written_to(nobodys):
-    save(rue.OGD(), nobodys / "m")
-    nobodys.chmod(0o500)
+def test_a_folder_that_may_not_be_written_to(unprivileged_folder):
+    save(rue.OGD(), unprivileged_folder / "m")
+    unprivileged_folder.chmod(0o500)
     with pytest.raises(rue.DataError, match=r"cannot be written: permission denied\.$"):
-        save(rue.Perceptron(), nobodys / "m")
-    assert load(nobodys / "m").learner == rue.OGD()
+        save(rue.Perceptron(), unprivileged_folder / "m")
+    assert load(unprivileged_folder / "m").learner == rue.OGD()
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path):
@@ -237,10 +237,10 @@ def test_what_cannot_be_read_at_all(tmp_path):
     assert reason(tmp_path / "empty") == " is not a model that can be read: it does not begin as a model file does."
 
 
-def test_a_file_that_may_not_be_read(nobodys):
-    save(rue.OGD(), nobodys / "m")
-    (nobodys / "m").chmod(0)
-    assert reason(nobodys / "m") == " cannot be read: permission denied."
+def test_a_file_that_may_not_be_read(unprivileged_folder):
+    save(rue.OGD(), unprivileged_folder / "m")
+    (unprivileged_folder / "m").chmod(0)
+    assert reason(unprivileged_folder / "m") == " cannot be read: permission denied."
 
 
 def test_other_files(tmp_path):

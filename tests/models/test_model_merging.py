@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import rue
+from rue.learners import SoftmaxMixture
 from rue.models.file import Model, load, save
 from rue.models.merging import merge_models
+from rue.runs.baselines import Baselines
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -79,3 +81,21 @@ def test_parts_that_do_not_agree_are_refused():
     told = [Model(part.learner, features={"kind": kind}) for part, kind in zip(parts, ("a", "b"), strict=True)]
     with pytest.raises(rue.SettingsError, match=r"parts\[1\] makes features of data in another way"):
         merge_models(Model(rue.OGD(), features={"kind": "a"}), told)
+
+
+def test_the_baselines_of_parts_that_number_classes_differently():
+    whole, loss = ["b", "b", "c", "a", "b", "a", "a", "c", "c", "b"], SoftmaxMixture().loss
+    models = []
+    for words in (whole[:2], whole[:5], [*whole[:2], *whole[5:]]):
+        model_ = model(np.ones((len(words), 1)), np.array(words), task="multiclass")
+        counted = Baselines()
+        counted.enter(loss, model_.labels.encode(np.array(words)), np.empty(0), np.zeros(len(words)))
+        lists = {"baselines": counted.sums.tolist(), "values": counted.values.tolist()}
+        model_.counts |= lists | {"masses": counted.masses.tolist(), "digits": counted.digits}
+        models.append(model_)
+    merged = merge_models(models[0], models[1:])
+    names = [merged.labels.classes[int(number) - 1] for number in merged.counts["values"]]
+    assert dict(zip(names, merged.counts["masses"], strict=True)) == {"a": 3.0, "b": 4.0, "c": 3.0}
+    assert merged.labels.classes[int(merged.counts["baselines"][-1]) - 1] == "b"
+    del models[1].counts["baselines"]
+    assert "values" not in merge_models(models[0], models[1:]).counts  # what is not known of one is left out

@@ -551,6 +551,6 @@ def test_pictures_of_the_docs_are_up_to_date_and_small(tmp_path):
     for name in ("regret.svg", "risk.svg", "certificate.svg"):
         made, kept = ((folder / name).read_text() for folder in (tmp_path, ROOT / "docs"))
         words = [re.findall("<!-- (.*?) -->", text) for text in (made, kept)]
-        assert words[0] == words[1], "run: python docs/make_pages.py"
+        assert words[0] == words[1], "run: make pictures"
         assert len(words[0]) > 10
         assert len(kept.encode()) < 100_000

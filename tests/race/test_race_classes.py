@@ -164,7 +164,7 @@ def test_real_digits():
     assert {one.name for one in found.entries} == {"mixture", *PEERS}
     left_out = [f"{name} learns no more than two classes, so it did not run." for name in ("adagrad", "ogd")]
     assert list(found.notes[:2]) == left_out
-    assert found.notes[2].endswith(f"which a new one is: ln 10! = {math.log(math.factorial(10)):.1f} less to lose.")
+    assert found.notes[2].endswith(f"to name them cost it ln 10! = {math.log(math.factorial(10)):.1f} of its loss.")
     assert found.entries[0].name == "mixture"
     for one in found.entries:
         assert one.loss < found.best_constant or one.name == "sklearn"  # which takes raw pixels badly
@@ -196,7 +196,7 @@ def test_classes_that_come_late(name):
     assert "told of 3 classes" in found[name].note
     never = "" if name == "river" else f", and {name} cannot learn it"
     assert found.notes == (
-        "mixture is told of no classes, and need not say which a new one is: ln 3! = 1.8 less to lose.",
+        "mixture is told of no classes: to name them cost it ln 5! = 4.8 of its loss.",
         f"2 classes came later than the first block: what {name} does not know has probability 1e-15{never}.",
     )
     assert found["mixture"].loss == rue.learn(iter(blocks)).loss

@@ -1,11 +1,14 @@
 """The best constant and the last label, against brute force."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
 import rue
-from rue.runs.baselines import Baselines
+from rue.learners import SoftmaxMixture
+from rue.runs.baselines import OTHER, SAME, Baselines
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -96,3 +99,34 @@ def test_blocks_do_not_matter_to_the_last_bit(loss):
     for part in np.split(np.arange(200), [1, 2, 77, 150]):
         parts.enter(made, y[part], weights[part], np.zeros(part.size))
     assert whole.sums.tobytes() == parts.sums.tobytes()
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "multiclass"])
+def test_those_of_several_parts_are_those_of_all_labels(loss):
+    """Each part goes on from the base: only which label comes before the first of a part is not as in one pass."""
+    rng = np.random.default_rng(3)
+    if loss == "multiclass":
+        made, y = SoftmaxMixture().loss, rng.integers(1, 4, 150).astype(float)
+    else:
+        made, y = rue.make("loss", loss), labels(loss, 3, 150) + (1e6 if loss == "square" else 0.0)
+    weights, cuts, whole, base = 2.0 * rng.random(150), (50, 90, 150), Baselines(), Baselines()
+    for each, rows in ((whole, slice(None)), (base, slice(50))):
+        each.enter(made, y[rows], weights[rows], np.zeros(150)[rows])
+    parts = [copy.deepcopy(base), copy.deepcopy(base), copy.deepcopy(base)]
+    lost = base.no_change(made)
+    for part, start, stop in zip(parts[1:], cuts, cuts[1:], strict=False):
+        part.enter(made, y[start:stop], weights[start:stop], np.zeros(stop - start))
+        lost += part.no_change(made) - base.no_change(made)
+    merged = base.merge(parts)
+    assert merged.best_constant(made) == pytest.approx(whole.best_constant(made), rel=1e-9)
+    if made.task == "regress":
+        assert merged.no_change(made) == pytest.approx(lost, rel=1e-12)
+    else:
+        before = np.r_[np.nan, y[:-1]]
+        before[90] = y[49]  # the second part went on from the base
+        assert merged.sums[SAME] == pytest.approx(weights[before == y].sum())
+        assert merged.sums[OTHER] == pytest.approx(weights[1:][before[1:] != y[1:]].sum())
+    assert merged.sums[-1] == y[-1]
+    one = base.merge([base, parts[1]])
+    assert np.array_equal(one.sums, parts[1].sums)
+    assert one.best_constant(made) == parts[1].best_constant(made)

@@ -141,8 +141,8 @@ def test_a_file_of_before_has_no_course(tmp_path):
         arrays["point.weights"] = (
             kinds[:, list(COLUMNS)].reshape(len(kinds), -1).copy()
         )  # in the order of their numbers
-        del head["course"]
-        for name in [name for name in arrays if name.startswith("course.")]:
+        del head["course"], head["metrics"]
+        for name in [name for name in arrays if name.startswith(("course.", "metrics."))]:
             del arrays[name]
 
     found = load(forge(tmp_path / "m", tmp_path / "old", older))

@@ -13,7 +13,7 @@ from sklearn.utils import murmurhash3_32
 
 import rue
 from commands import read, write_svm
-from rue.errors import DataError, UnknownName
+from rue.errors import DataError, SettingsError, UnknownName
 from rue.registry import _known, register
 from rue.streams import read as read_stream
 from rue.streams.chunk import Position
@@ -237,7 +237,7 @@ def test_what_a_user_hears_who_names_a_format_wrongly():
         find_source("x.csv", "xls")
     with pytest.raises(DataError, match=r"x\.weird: the suffix tells no format: say it with --format, one of svmlight"):
         find_source("x.weird")
-    with pytest.raises(DataError, match="say what comes through the pipe with --format, one of svmlight"):
+    with pytest.raises(SettingsError, match="say what comes through the pipe with --format, one of svmlight"):
         find_source("-")
     with pytest.raises(NotImplementedError, match="must have a method example, or parse"):
         type("Empty", (TextFormat,), {})().parse(b"1\n", 1)

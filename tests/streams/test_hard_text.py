@@ -25,7 +25,7 @@ from scipy import sparse
 import rue
 from commands import read, run
 from conftest import PEAK
-from rue.errors import DataError
+from rue.errors import BadExample, DataError
 from rue.streams import read as read_stream
 from rue.streams.data import Data
 from rue.streams.files.cutting import MIB, LineCutter, LongLine
@@ -643,14 +643,25 @@ def test_tables_whose_text_is_not_utf8(tmp_path):
         rue.learn(path, "y")
 
 
-@pytest.mark.parametrize("column", ["w", "y", "name"])
-def test_frames_with_half_a_character(column):
-    words = pandas.Series(["a", "b\ud800"], dtype=object)
-    frame = pandas.DataFrame({"w": words if column == "w" else ["a", "b"], "y": words if column == "y" else ["a", "b"]})
-    if column == "name":
-        frame.columns = pandas.Index(["w\ud800", "y"], dtype=object)
-    with pytest.raises(DataError, match="lone surrogate"):
-        rue.learn(frame, "y")
+@pytest.mark.parametrize("categorical", [False, True])
+@pytest.mark.parametrize("column", ["w", "y"])
+def test_rows_of_frames_with_half_a_character_are_bad(column, categorical):
+    words = [*"abcbacbaba"] * 3
+    frame = pandas.DataFrame({"w": words, "v": words, "y": [*"nyynnyyyny"] * 3}).astype(object)
+    broken = frame.copy()
+    broken.loc[[4, 17], column] = ["b\ud800", "\udcff"]
+    broken.loc[17, "v"] = "\ud800"  # two in one row are one bad row
+    if categorical:
+        codes, known = pandas.factorize(broken[column].to_numpy())
+        broken[column] = pandas.Categorical.from_codes(codes, categories=pandas.Index(known, dtype=object))
+    run_ = rue.learn(broken, "y", bad="skip")
+    clean = rue.learn(frame.drop([4, 17]), "y")
+    assert run_.skipped == 2
+    np.testing.assert_array_equal(run_.predictions, clean.predictions)
+    with pytest.raises(BadExample, match=rf"row 4 .*: 'b\\ud800' has half a character.*column {column}\."):
+        rue.learn(broken, "y")
+    with pytest.raises(DataError, match="the name of a column, .*lone surrogate"):
+        rue.learn(frame.set_axis(pandas.Index(["w\ud800", "v", "y"], dtype=object), axis=1), "y")
 
 
 def test_names_and_labels_of_the_library_may_be_halves(tmp_path):

@@ -10,6 +10,7 @@ import math
 import subprocess
 import sys
 import threading
+import unicodedata
 
 import numpy as np
 import pandas
@@ -59,10 +60,22 @@ def test_the_reference_hash_is_murmur3():
     assert [murmur3(text) for text in ("", "a", "hello", "hello, world")] == [0, 0x3C2569B2, 0x248BFA47, 0x149BBB7F]
 
 
+def slow_words(text):
+    """Runs of letters, digits and marks, in lower case; a mark does not begin one."""
+    words, word = [], ""
+    for letter in text + " ":
+        if letter.isalnum() or (word and unicodedata.category(letter)[0] == "M"):
+            word += letter.lower() if len(letter.lower()) == 1 else letter
+        elif word:
+            words.append(word)
+            word = ""
+    return words
+
+
 def slow_row(columns, row):
     """{slot: value} of a dict of Python values."""
-    own = [name for name, kind in columns.plan if kind != "category"]
-    found = {}
+    own = columns.own
+    found, starts = {}, dict(columns.starts)
 
     def say(text):
         slot = len(own) + murmur3(text) % 2**columns.bits
@@ -74,6 +87,9 @@ def slow_row(columns, row):
             say(f"{name}=")
         elif kind == "category":
             say(f"{name}={value}")
+        elif kind == "text":
+            for word in slow_words(value):
+                say(f"{name}={word}")
         elif kind in ("number", "boolean"):
             found[own.index(name)] = float(value)
         else:
@@ -84,17 +100,19 @@ def slow_row(columns, row):
                 moment = datetime.datetime.combine(datetime.date(1970, 1, 1), value)
             since = value if kind == "duration" else moment - datetime.datetime(1970, 1, 1)
             days, rest = divmod(since, datetime.timedelta(days=1))
-            found[own.index(name)] = days + rest / datetime.timedelta(days=1)
-            if kind in ("timestamp", "time"):
-                say(f"{name}.hour={moment.hour}")
+            found[own.index(name)] = days - starts.get(name, 0) + rest / datetime.timedelta(days=1)
             if kind in ("timestamp", "date"):
+                if columns.version > 1:
+                    found[own.index(f"{name}.day_of_year")] = float(moment.timetuple().tm_yday)
                 say(f"{name}.weekday={WEEK[moment.weekday()]}")
+            if kind == "time" or (kind == "timestamp" and (columns.version == 1 or rest)):
+                say(f"{name}.hour={moment.hour}")
     return {slot: value for slot, value in sorted(found.items()) if value != 0.0}
 
 
 def chunks(source, fmt=None, start=None, columns=None, separator=None, block=1 << 20, labels=True, names=None, **k):
     table = open_table(source, fmt, separator=separator, block=block)
-    columns = columns or plan(table.schema, **k)
+    columns = columns or plan(table.schema, first=table.first, **k)
     return columns, [(piece, table.chunk(piece, columns, labels=labels, names=names)) for piece in table.pieces(start)]
 
 
@@ -130,6 +148,26 @@ def parts(data, **k):
 MOMENT = datetime.datetime(2001, 1, 1, 10, 30, 15)
 
 
+SAID = [
+    "Good",
+    "good",
+    "GOOD!",
+    "Straße",
+    "ÉTÉ",
+    "e\u0301te\u0301",
+    "नमस्ते",
+    "Ⱥ",
+    "İ",
+    "好的",
+    "don't",
+    "3.5",
+    "❤️",
+    '"so"',
+    "a\nb",
+    "the",
+]
+
+
 def many_kinds(n=500):
     rng = np.random.default_rng(0)
     some = lambda values: [None if rng.random() < 0.1 else value for value in values]  # noqa: E731
@@ -144,6 +182,7 @@ def many_kinds(n=500):
             ),
             "day": pa.array(some([datetime.date(1969, 12, 1) + datetime.timedelta(days=k) for k in range(n)])),
             "code": pa.array(rng.integers(0, 5, n).tolist(), pa.int64()),
+            "note": some([" ".join(rng.choice(SAID, rng.integers(2, 12))) for _ in range(n)]),
             "w": rng.random(n),
             "y": rng.choice(["yes", "no"], n).tolist(),
         }
@@ -211,7 +250,7 @@ FORMS = {
 def wanted():
     """What the slow encoder makes of the table: rows, labels, weights."""
     table = many_kinds()
-    columns = plan(table.schema, **HOW)
+    columns = plan(table.schema, first=open_table(table).first, **HOW)
     rows = table.to_pylist()
     return [list(slow_row(columns, row).items()) for row in rows], table["y"].to_pylist(), table["w"].to_pylist()
 
@@ -230,8 +269,9 @@ def test_the_same_table_in_every_form_is_what_the_slow_encoder_makes_of_it(form,
         "timestamp",
         "date",
         "category",
+        "text",
     ]
-    assert columns.own == ("x", "whole", "flag", "when", "day")
+    assert columns.own == ("x", "whole", "flag", "when", "when.day_of_year", "day", "day.day_of_year")
     assert lines == sorted(lines)
     assert form.startswith("csv") or lines == list(range(1, 501))
 
@@ -240,7 +280,7 @@ def test_the_same_table_in_every_form_is_what_the_slow_encoder_makes_of_it(form,
 @pytest.mark.parametrize("block", [200, 1000, 4096])
 def test_pieces_of_any_size_give_the_same(form, block, wanted):
     table = open_table(*FORMS[form](many_kinds()))
-    columns = plan(table.schema, **HOW)
+    columns = plan(table.schema, first=table.first, **HOW)
     whole = rows_of([(None, table.chunk(piece, columns)) for piece in table.pieces()])
     source, fmt = FORMS[form](many_kinds())
     _, found = chunks(source, fmt, columns=columns, block=block)
@@ -277,7 +317,7 @@ def test_a_row_group_before_the_position_is_not_read(monkeypatch):
 def test_passes_can_be_repeated_where_the_source_allows():
     for form, (source, fmt) in ((form, FORMS[form](many_kinds(50))) for form in FORMS):
         table = open_table(source, fmt, block=500)
-        columns = plan(table.schema, **HOW)
+        columns = plan(table.schema, first=table.first, **HOW)
         first = rows_of([(None, table.chunk(piece, columns)) for piece in table.pieces()])
         if form == "reader":
             with pytest.raises(DataError, match="only once"):
@@ -319,7 +359,7 @@ def test_a_pipe_that_trickles(form, wanted):
 
 def test_chunks_may_be_made_in_several_threads(wanted):
     table = open_table(*FORMS["csv"](many_kinds()), block=3000)
-    columns = plan(table.schema, **HOW)
+    columns = plan(table.schema, first=table.first, **HOW)
     pieces = list(table.pieces())
     out = [None] * len(pieces)
 
@@ -432,7 +472,7 @@ def test_names_of_hashed_features():
     table = pa.table({"n": [1.0, None, 2.0, math.inf], "job": ["b", "a", None, "never"], "when": [MOMENT] * 4})
     for form in (table, table.set_column(1, "job", table["job"].dictionary_encode())):
         _columns, found = chunks(form, names=Names())
-        slot = lambda said: 2 + murmur3(said) % 2**20  # noqa: E731
+        slot = lambda said: 3 + murmur3(said) % 2**20  # noqa: E731
         said = ["n=", "job=b", "job=a", "job=", "when.hour=10", "when.weekday=Monday"]
         assert found[0][1].names == tuple((slot(word), word) for word in said)
     assert chunks(table)[1][0][1].names == ()
@@ -506,17 +546,15 @@ def test_labels_as_found():
 @pytest.mark.parametrize(
     ("column", "y"), [("1,,2", [1.0, 2.0]), ("true,,false", [True, False]), ("no,,yes", ["no", "yes"])]
 )
-def test_a_row_without_a_label_is_bad_unless_labels_are_not_needed(column, y):
+def test_a_label_may_be_missing(column, y):
     data = "a,y\n" + "".join(f"{i},{word}\n" for i, word in enumerate(column.split(",")))
-    rows, labels, _, lines, bad = parts(data, target="y")
-    assert (labels, lines, bad) == (y, [2, 4], [(1, 3, "y", "no label")])
-    columns, found = text(data, target="y", labels=False)
-    rows, labels, _, lines, bad = rows_of(found)
-    assert len(rows) == 3
-    assert bad == []
-    assert labels[0] == y[0]
-    assert labels[2] == y[1]
-    assert labels[1] == "" or math.isnan(labels[1])
+    for needed in (True, False):
+        columns, found = text(data, target="y", labels=needed)
+        rows, labels, _, lines, bad = rows_of(found)
+        assert (len(rows), lines, bad) == (3, [2, 3, 4], [])
+        assert [labels[0], labels[2]] == y
+        assert labels[1] is None or math.isnan(labels[1])
+        assert found[0][1].block.unlabelled.tolist() == [False, True, False]
     bare = "a\n1\n2\n"
     assert rows_of(text(bare, columns=columns, labels=False)[1])[1] == []
     with pytest.raises(DataError, match="the column 'y' is missing: the columns are a"):
@@ -532,7 +570,7 @@ def test_weights_are_finite_and_not_negative():
         (1, 3, "w", "the weight -1 is not a finite number ≥ 0"),
         (1, 4, "w", "no weight"),
         (1, 5, "w", "the weight inf is not a finite number ≥ 0"),
-        (1, 6, "y", "no label"),
+        (1, 6, "w", "the weight -1 is not a finite number ≥ 0"),
     ]
 
 
@@ -581,7 +619,7 @@ def test_a_header_may_hold_numbers_and_a_lone_line_is_one_if_it_is_not_numeric()
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("block", [8, 64, 1 << 20])
 def test_lines_are_those_of_the_file(end, block):
-    lines = ["﻿a,b,y", "1,x,1", "", '2,"p', 'q,""r""",1', "3,4", "4,z,0,9", "", "", 'five,"u",1', "6,v,", "7,w,1"]
+    lines = ["﻿a,b,y", "1,x,1", "", '2,"p', 'q,""r""",1', "3,4", "4,z,0,9", "", "", 'five,"u",1', "6,v,inf", "7,w,1"]
     columns = Columns((("a", "number"), ("b", "category")), "y")
     rows, y, _, where, bad = parts(end.join(lines), columns=columns, block=block)
     assert (where, y) == ([2, 4, 12], [1.0, 1.0, 1.0])
@@ -589,7 +627,7 @@ def test_lines_are_those_of_the_file(end, block):
         (2, 6, "", "2 fields instead of 3"),
         (2, 7, "", "4 fields instead of 3"),
         (2, 10, "a", "'five' is not a number"),
-        (2, 11, "y", "no label"),
+        (2, 11, "y", "the label is an infinity"),
     ]
     assert rows[1] == list(slow_row(columns, {"a": 2, "b": f'p{end}q,"r"'}).items())
 
@@ -779,20 +817,21 @@ def test_json_lines_with_every_trap(block):
     ]
     columns = Columns((("a", "number"), ("b", "category")), "y", "boolean")
     rows, y, _, where, bad = parts("\r\n".join(lines), fmt="jsonl", columns=columns, block=block)
-    assert where == [1, 3, 12]
-    assert y == [True, False, False]
-    assert rows == [list(slow_row(columns, row).items()) for row in ({"a": 1, "b": "x"}, {}, {})]
+    assert where == [1, 3, 10, 12]
+    assert y[2] is None or math.isnan(y[2])
+    assert [y[0], y[1], y[3]] == [True, False, False]
+    given = ({"a": 1, "b": "x"}, {}, {"a": 4, "b": "é\n"}, {})
+    assert rows == [list(slow_row(columns, row).items()) for row in given]
     assert [row[:3] for row in bad] == [
-        (2, 4, "a"), (2, 5, "b"), (2, 6, ""), (2, 7, ""), (2, 9, ""), (2, 10, "y"), (2, 11, ""),
-        (3, 13, "a"), (3, 14, ""),
+        (2, 4, "a"), (2, 5, "b"), (2, 6, ""), (2, 7, ""), (2, 9, ""), (3, 11, ""),
+        (4, 13, "a"), (4, 14, ""),
     ]  # fmt: skip
     why = [row[3] for row in bad]
     assert why[0] == "'no' is not a number"
     assert why[2] == "'[1, 2]' is not an object"
     assert "twice" in why[3]
-    assert why[5] == "no label"
-    assert why[7] == '{"c": 1} is not a number'
-    assert "is not JSON" in why[8]
+    assert why[6] == '{"c": 1} is not a number'
+    assert "is not JSON" in why[7]
 
 
 def test_two_objects_in_a_line_are_not_hidden_by_an_empty_line():
@@ -1071,8 +1110,8 @@ thu,1e999,,2026-01-05,1
 fri,1.0,7,2026-01-06,
 "",,,,-1
 """
-LACKING = [0, 2, 3, 1, None, None, 4]
-"""How many of the cells of each row are missing; None where the row is bad, for its infinity or its label."""
+LACKING = [0, 2, 3, 1, None, 0, 4]
+"""How many of the features of each row are missing; None where the row is bad, for its infinity."""
 
 
 @pytest.mark.parametrize("block", [30, 64, 4096])

@@ -31,12 +31,23 @@ from rue.cli.app import app
 from rue.errors import SettingsError, shown
 from rue.learners import Learner
 from rue.losses import Loss
-from rue.registry import make
+from rue.registry import make, registered, usages
 from rue.streams.data import Data
 from rue.streams.files.cutting import MAX_LINE
 from rue.streams.formats import formats
+from rue.streams.stream import date_order
 
-__all__ = ["DataOptions", "DataPaths", "LearnerOptions", "Quiet", "Radius", "ReportPath", "changed", "command"]
+__all__ = [
+    "DataOptions",
+    "DataPaths",
+    "LearnerOptions",
+    "Quiet",
+    "Radius",
+    "ReportPath",
+    "changed",
+    "command",
+    "listed",
+]
 
 
 def command(function: Callable[..., int] | None = None, *, epilog: str | None = None) -> Callable[..., Any]:
@@ -86,6 +97,14 @@ def _option(*names: str, panel: str | None = None, **settings: Any) -> Any:
 
 _data = functools.partial(_option, panel="Data")
 _learner = functools.partial(_option, panel="Learner")
+
+
+def listed(kind: str, example: str) -> str:
+    """All that is registered of a kind, as one types it, for a help text."""
+    typed = zip(usages(kind), registered(kind).values(), strict=True)
+    return f"{', '.join(usage for usage, entry in typed if getattr(entry, 'convex', True))}; for example {example}."
+
+
 _FORMATS = " or ".join(", ".join(formats()).rsplit(", ", 1))
 
 DataPaths = Annotated[
@@ -99,14 +118,31 @@ class DataOptions:
 
     target: Annotated[str | None, _data(help="The column to predict, by name or position (-1 is the last).")] = None
     task: Annotated[str, _data(help="auto, classify, multiclass or regress.")] = "auto"
+    positive: Annotated[
+        str | None,
+        _data(metavar="CLASS", help="Which of two classes is +1; else the last in sorted order, or yes, true, 1."),
+    ] = None
+    class_weight: Annotated[
+        str | None,
+        _data(metavar="WEIGHTS", help="yes=5,no=1, or balanced: by the counts of the classes so far."),
+    ] = None
     format: Annotated[str | None, _data(help=f"{_FORMATS}, if no suffix tells.")] = None
-    bits: Annotated[int, _data(min=1, max=31, help="Words are hashed into 2^bits slots.")] = 20
+    bits: Annotated[int | None, _data(min=1, max=31, help="Words are hashed into 2^bits slots; 20 if not given.")] = (
+        None
+    )
     weight: Annotated[str | None, _data(help="The column with the examples' weights.")] = None
     drop: Annotated[str, _data(help="Columns to leave out, separated by commas.")] = ""
-    category: Annotated[str, _data(help="Columns of numbers that are categories, separated by commas.")] = ""
+    category: Annotated[str, _data(help="Columns whose values are categories, separated by commas.")] = ""
+    text: Annotated[str, _data(help="Columns of text that become words, separated by commas.")] = ""
+    id: Annotated[
+        str | None, _data(help="A column that tells rows apart: no feature, carried along to the predictions.")
+    ] = None
     separator: Annotated[
         str | None, _data(help="What separates the columns of a CSV; detected automatically if not given.")
     ] = None
+    decimal: Annotated[str, _data(metavar=".|,", help="What numbers have before their fraction.")] = "."
+    day_first: Annotated[bool, _data("--day-first", help="Dates are written as 31.12.2026.")] = False
+    month_first: Annotated[bool, _data("--month-first", help="Dates are written as 12/31/2026.")] = False
     max_line: Annotated[
         int, _data("--max-line", metavar="MIB", min=1, max=1024, help="A longer line of text is unusable.")
     ] = MAX_LINE
@@ -126,26 +162,28 @@ class DataOptions:
             weight=self.weight,
             drop=tuple(filter(None, self.drop.split(","))),
             category=tuple(filter(None, self.category.split(","))),
+            text=tuple(filter(None, self.text.split(","))),
+            id=self.id,
             separator=self.separator,
-            bits=self.bits,
+            decimal=self.decimal,
+            order=date_order(self.day_first, self.month_first),
+            bits=20 if self.bits is None else self.bits,
             max_line=self.max_line,
         )
 
     def open_like(self, features: dict[str, Any], paths: list[str], names: dict[int, str] | None = None) -> Data:
-        """Other data read in the way that a model was learnt, which decides all but these three options."""
-        return Data.like(features, tuple(paths), self.format, self.separator, names, self.max_line)
+        """Other data read in the way that a model was learnt, which decides all but these four options."""
+        return Data.like(features, tuple(paths), self.format, self.separator, names, self.max_line, self.id)
 
 
 @dataclasses.dataclass(frozen=True)
 class LearnerOptions:
     """Which learner; the default one if nothing is given."""
 
-    learner: Annotated[str | None, _learner(help="ogd, perceptron, svm:0.01, leader, adaptive, adagrad, mixture.")] = (
-        None
-    )
-    loss: Annotated[str | None, _learner(help="logistic, hinge, square, absolute, quantile:0.9, …")] = None
-    domain: Annotated[str | None, _learner(help="ball:10, box:-1,1, simplex, reals, …")] = None
-    step: Annotated[str | None, _learner(help="theory, sqrt:0.5, fixed:0.1, strong:0.01, adaptive.")] = None
+    learner: Annotated[str | None, _learner(help=listed("learner", "svm:0.01"))] = None
+    loss: Annotated[str | None, _learner(help=listed("loss", "quantile:0.9"))] = None
+    domain: Annotated[str | None, _learner(help=listed("domain", "ball:10"))] = None
+    step: Annotated[str | None, _learner(help=listed("step", "sqrt:0.5"))] = None
     budget: Annotated[
         int | None,
         _learner(

@@ -31,7 +31,7 @@ class Progress:
         self.next, self.due = 1, 0.0
         self.before = (0.0, 0.0)
         self.headed = False
-        self.shown = 0
+        self.shown: set[str] = set()
 
     def update(self, driver: Driver, share: float | None) -> None:
         """After a block; `share` is how much of the data has been read, if that is known."""
@@ -49,9 +49,10 @@ class Progress:
 
     def tell(self, sentences: list[str]) -> None:
         """Print those warnings about the data that have not been printed yet."""
-        for sentence in () if self.quiet else sentences[self.shown :]:
-            self._print(f"note: {sentence}")
-        self.shown = len(sentences)
+        for sentence in sentences:
+            if not self.quiet and sentence not in self.shown:
+                self._print(f"note: {sentence}")
+            self.shown.add(sentence)
 
     def done(self, driver: Driver) -> None:
         """The last row."""
@@ -83,7 +84,8 @@ class Progress:
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
         seconds = time.monotonic() - self.started
         risk = loss / mass if mass else float("nan")
-        self._print(f"{driver.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}")
+        unlabelled = f"  ({driver.unlabelled:,} unlabelled)" if driver.unlabelled else ""
+        self._print(f"{driver.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}{unlabelled}")
 
     def _now(self, driver: Driver, share: float | None) -> str:
         """The line on a terminal."""
@@ -96,6 +98,8 @@ class Progress:
             f"{driver.examples / max(seconds, 1e-9):,.0f} a second",
             f"risk {risk:.5f}",
         ]
+        if driver.unlabelled:
+            parts.insert(1, f"{driver.unlabelled:,} unlabelled")
         certificate = certified(driver, self.radius)
         if certificate is not None and certificate.radius is not None:
             parts.append(f"regret ≤ {certificate.regret_at_most:+,.0f} at norm {certificate.radius:.3g}")

@@ -5,22 +5,28 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from rue.cli.predictions import Predictions
 from rue.cli.progress import Progress
 from rue.errors import DataError, SettingsError, shown
 from rue.models.file import Model, save_model
-from rue.outputs import Output
 from rue.runs.driver import Driver
+from rue.runs.holdout import Holdout
 from rue.streams import Block
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
+from rue.streams.labels import FIRST_ROWS
 
-__all__ = ["INTERRUPTED", "START", "Every", "Predictions", "Running", "csv_row"]
+__all__ = ["INTERRUPTED", "START", "Every", "Running"]
 
 
 INTERRUPTED = "interrupted"
+ONE_CLASS = (
+    f"all labels so far are of one class: learning begins with the second class, or after {FIRST_ROWS:,} rows, or at "
+    "once if --positive CLASS says which of the two is to be +1."
+)
 START = Position()
 
 
@@ -48,61 +54,6 @@ class Every:
         return every
 
 
-class Predictions:
-    """The CSV of predictions, written to a temporary file that gets its name at the end; `resumed` as in `Output`."""
-
-    def __init__(
-        self, path: str, resumed: tuple[str | None, int] | None = None, columns: Iterable[Any] = ("prediction",)
-    ) -> None:
-        self.output = Output(path, resumed)
-        if resumed is None or self.output.temporary is None:
-            try:
-                self.write_lines([csv_row(columns)])
-            except BaseException:
-                self.output.abandon()
-                raise
-
-    def write(self, predictions: Any) -> None:
-        if predictions.size:
-            self.write_lines(map(repr, predictions.tolist()))
-
-    def write_lines(self, lines: Iterable[str]) -> None:
-        self.output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
-
-    @property
-    def broken(self) -> bool:
-        """Whether writing failed."""
-        return self.output.failed
-
-    def place(self) -> dict[str, Any]:
-        """What a checkpoint records: how many bytes are safely on the disk, and the temporary file's name."""
-        length = None if self.broken else self.output.length()
-        temporary = self.output.temporary
-        return {
-            "predictions": length,
-            "predictions_file": None if temporary is None or length is None else temporary.name,
-        }
-
-    def finish(self) -> None:
-        self.output.finish()
-
-    def abandon(self) -> None:
-        self.output.abandon()
-
-
-def csv_row(fields: Iterable[Any]) -> str:
-    """A line of CSV (RFC 4180): a field with a comma, a quote or a line end in it is quoted, and so is an empty one.
-
-    >>> print(csv_row(["plain", "a, b", 'say "x" twice', ""]))
-    plain,"a, b","say ""x"" twice",""
-    """
-    quoted = (
-        '"' + text.replace('"', '""') + '"' if not text or set(text) & set(',"\r\n') else text
-        for text in map(str, fields)
-    )
-    return ",".join(quoted)
-
-
 @dataclasses.dataclass
 class Running:
     """A driver on its way through files, once or several times, with progress, predictions and checkpoints."""
@@ -121,6 +72,9 @@ class Running:
     """From where in the data to go on."""
     record: Callable[[Block, Any], None] = lambda block, predictions: None
     """Given each block as it was learnt, and its predictions."""
+    holdout: Holdout | None = None
+    """The last rows, which are not learnt."""
+    warned_of_tags: bool = False
 
     def run(self, stop: threading.Event) -> str:
         """Learn everything; "" if all was learnt, else why not: INTERRUPTED, or a sentence about the data."""
@@ -142,9 +96,11 @@ class Running:
         """One pass over what is left of the data; why it stops, if it does so before their end."""
         for part in self.driver.run(self._reads(stop)):
             self.position = part.position
+            self.progress.tell(self.driver.notes)
             self.record(part.block, part.predictions)
             if self.predictions is not None:
-                self.predictions.write(part.predictions)
+                self.predictions.write(part, self.driver.labels, self.data.id_name(part.chunk))
+                self._warn_of_tags(part.chunk)
             if part.bad is not None:
                 # No hint where the learner refused the example: its message says what to do instead.
                 hint = "" if self.driver.stopped is not None else " (--bad skip passes over such lines)"
@@ -155,19 +111,31 @@ class Running:
                 break
         return ""
 
+    def _warn_of_tags(self, chunk: Chunk) -> None:
+        """Say once that there are tags, if they begin too late to have a column."""
+        assert self.predictions is not None
+        if chunk.tags is not None and self.predictions.id is None and not self.warned_of_tags:
+            self.warned_of_tags = True
+            self.progress.tell(
+                [*self.data.warnings, f"{chunk.name}: tags begin after the first rows: --id tag gives them a column."]
+            )
+
     def _reads(self, stop: threading.Event) -> Iterator[Chunk]:
         """What the driver is to learn; warnings about the data are shown before it is learnt."""
-        for chunk in self.data.reads(stop, self.position):
+        chunks = self.data.reads(stop, self.position)
+        for chunk in chunks if self.holdout is None else self.holdout.training(chunks):
             self.progress.tell(self.data.warnings)
             if len(chunk.block) and chunk.block.y is None:
                 raise DataError(f"{chunk.name} has no labels.")
             yield chunk
+            if self.driver.labels is None and self.data.piped:
+                self.progress.tell([ONE_CLASS])
 
     # Saving.
 
     def _maybe_save(self) -> None:
         """Write a checkpoint if one is due."""
-        if self.checkpoint is None or self.every is None:
+        if self.checkpoint is None or self.every is None or self.driver.accounts is None:
             return
         examples, seconds = self.driver.examples - self.saved_examples, time.monotonic() - self.saved_at
         due = self.every.examples is not None and examples >= self.every.examples
@@ -202,6 +170,7 @@ class Running:
             counts=driver.counts(),
             position=None if finished else self._position(),
             course=driver.course,
+            metrics=driver.metrics,
         )
 
     def _position(self) -> dict[str, Any]:
@@ -217,5 +186,6 @@ class Running:
             "line": self.position.line,
             "heads": self.data.heads(self.position),
             "tail": self.position.tail(),
+            "holdout": None if self.holdout is None else self.holdout.size,
             **({"predictions": None} if self.predictions is None else self.predictions.place()),
         }

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from rue.declared import Declared
 
-__all__ = ["Algorithm"]
+__all__ = ["Algorithm", "FrozenWeights"]
+
+
+class FrozenWeights(NamedTuple):
+    """Weights chosen by how well frozen copies did (`rue.learners.frozen`)."""
+
+    weights: Any
+    """Of the coordinates that have a row in the point's arrays."""
+    risk: float
+    """What such copies lost on average, left alone for as long as they had learnt."""
+    range: tuple[float, float]
+    """What predictions are clipped to."""
 
 
 class Algorithm(Declared):
@@ -73,6 +84,10 @@ class Algorithm(Declared):
 
     def coordinate_squares(self, point: Any) -> Any:
         """Σg_j² of each coordinate over the rounds so far, as a copy; None where it has no such sums."""
+        return None
+
+    def frozen_weights(self, point: Any, intercept: bool) -> FrozenWeights | None:
+        """What to predict with when learning stops, where that is neither the point nor its average; else None."""
         return None
 
     def without_intercept(self) -> Algorithm:

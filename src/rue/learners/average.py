@@ -19,6 +19,17 @@ class Average:
 
     The averaged point is Σα_t w_t / Σα_t; for convex losses its expected loss on examples drawn alike is at most the
     average loss of the points played (online-to-batch conversion, docs/theory.md, B11).
+
+    >>> import rue
+    >>> @rue.parameter
+    ... class Late(rue.Average):
+    ...     after: float
+    ...     def alpha(self, t, eta):
+    ...         return 1.0 if t > self.after else 0.0
+    >>> learner = rue.Perceptron(average=Late(1), intercept=False)
+    >>> _ = learner.run([[1.0], [-1.0], [1.0]], [1, 1, 1])  # plays 0, 1 and 0
+    >>> learner.average
+    array([0.5])
     """
 
     keeps: ClassVar[bool] = True
@@ -52,6 +63,8 @@ class Uniform(Average):
     >>> _ = learner.run([[1.0], [1.0]], [1, 1])
     >>> learner.point, learner.average  # w_1 = 0 and w_2 = 1 were played
     (array([1.]), array([0.5]))
+
+    docs/theory.md, B11.
     """
 
     def alpha(self, t: float, eta: float) -> float:
@@ -61,7 +74,16 @@ class Uniform(Average):
 @register("average", "t")
 @parameter
 class ByTime(Average):
-    """α_t = t: later points count more, which goes with the SVM of A6 and removes the logarithm from its rate."""
+    """α_t = t: later points count more, which goes with the SVM of A6 and removes the logarithm from its rate.
+
+    >>> import rue
+    >>> learner = rue.Perceptron(average="t", intercept=False)
+    >>> _ = learner.run([[1.0], [1.0]], [1, 1])  # plays 0 and 1, which count 1 and 2
+    >>> learner.average.round(3)
+    array([0.667])
+
+    Lacoste-Julien, Schmidt and Bach 2012; docs/theory.md, A6 and B11.
+    """
 
     def alpha(self, t: float, eta: float) -> float:
         return t
@@ -70,7 +92,16 @@ class ByTime(Average):
 @register("average", "steps")
 @parameter
 class BySteps(Average):
-    """α_t = η_t: the average for decreasing steps, whose rounds count α_t·f (B11)."""
+    """α_t = η_t: the average for decreasing steps, whose rounds count α_t·f (B11).
+
+    >>> import rue
+    >>> learner = rue.OGD("hinge", "reals", "sqrt:1", average="steps", intercept=False)
+    >>> _ = learner.run([[1.0], [1.0]], [1, 1])  # plays 0 and 1 with the steps 1 and 1/√2
+    >>> learner.average.round(3)
+    array([0.414])
+
+    docs/theory.md, B11.
+    """
 
     by_steps = True
 

@@ -15,8 +15,9 @@ from rue.compiled import Strided, twin
 from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import loop
 from rue.learners.algorithm import Algorithm
+from rue.learners.frozen import Frozen
 from rue.learners.one_example import Names, complaint, dense_row, is_number, number, one_row, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, declarations_of, owned, state_of
+from rue.learners.points import MEMORY, PENALTY, RESIDUAL, TOTAL, Coordinate, T, declarations_of, owned, state_of
 from rue.learners.turns import Turn, busy, wait_until_idle
 from rue.ledger import Ledger, Silent
 from rue.memory import gibibytes, memory_limit
@@ -152,6 +153,22 @@ class Learner:
         """Σα_t w_t / Σα_t over the points played so far, in full; w_1 before the first."""
         self._require_average()
         return self._in_full(self.point_in_places(average=True))
+
+    def frozen(self) -> Frozen:
+        """The model that stays when learning stops (`Frozen`): later updates of this learner do not change it.
+
+        `rue predict`, `Run.predict`, `Model.predict`, `weights_of`, `explain` and `rue.sklearn` use it.
+        """
+        with Turn(self, wait=True):
+            chosen = self.algorithm.frozen_weights(self._point, self.intercept)
+            if chosen is None:
+                return Frozen(self, self.algorithm.averaging, chosen=False)
+            state = self.__getstate__()
+            state["_point"] = Coordinate(chosen.weights, np.empty(0), self._point.memory[: len(MEMORY)].copy())
+            state["names"], state["numbering"] = copy.deepcopy(self.names), copy.deepcopy(self.numbering)
+            standing = type(self).__new__(type(self))
+            standing.__setstate__(state)
+            return Frozen(standing, False, True, chosen.risk, chosen.range)
 
     def _require_average(self) -> None:
         if not self.algorithm.averaging:
@@ -378,10 +395,14 @@ class Learner:
 
         The ledger needs room for all coordinates; `widen` first.
         """
-        if out.shape != (len(block),) or out.dtype != _FLOAT64 or not out.flags.c_contiguous or begin < 0:
-            raise DataError("run_block: out must be a contiguous float64 array with one place for each row, begin ≥ 0.")
+        self._require_rows(block, out, begin)
         with Turn(self):
             return self._run_block(block, ledger, out, begin)
+
+    def _require_rows(self, block: Block, out: Any, begin: int) -> None:
+        """Refuse an `out` that compiled code could not write the predictions of a block to."""
+        if out.shape != (len(block),) or out.dtype != _FLOAT64 or not out.flags.c_contiguous or begin < 0:
+            raise DataError("run_block: out must be a contiguous float64 array with one place for each row, begin ≥ 0.")
 
     def _run_block(self, block: Block, ledger: Ledger | Silent, out: Any, begin: int) -> tuple[int, str]:
         block = self._make_room(block)

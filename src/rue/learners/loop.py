@@ -20,6 +20,7 @@ __all__ = [
     "REFUSED",
     "TOO_WIDE",
     "UNORDERED",
+    "Lesson",
     "learn_dense",
     "learn_sparse",
     "predict_dense",

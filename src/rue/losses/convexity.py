@@ -47,8 +47,22 @@ def require_convex(loss: Loss) -> None:
     them must lie below the loss at all the others.
     """
     name = type(loss).__name__
-    rng = np.random.default_rng(1)
-    grid = [float(p) for p in np.concatenate([np.arange(-30.0, 31.0), rng.normal(0.0, 3.0, 40)])]
+    for y in _accepted_labels(loss):
+        value, slope = _sampled(loss, y)
+        _require_tangents_below(loss, y, value, slope)
+        least, worst = min(value.values()), max(abs(v) for v in slope.values())
+        if loss.nonnegative and least < 0.0:
+            raise SettingsError(
+                f"{name}: is {least:g} at y = {y:g}, but says it is never negative: say nonnegative = False."
+            )
+        if loss.lipschitz is not None and worst > loss.lipschitz * (1.0 + 1e-9):
+            raise SettingsError(f"{name}: has a slope of {worst:g}, more than its lipschitz = {loss.lipschitz:g}.")
+        _require_facts(loss, y, value, slope)
+
+
+def _accepted_labels(loss: Loss) -> list[float]:
+    """Some labels that the loss accepts."""
+    name = type(loss).__name__
     try:
         labels = [y for y in (-1.0, 1.0, 0.0, 3.0, 0.37, -2.6) if loss.accepts(y)]
     except TypeError as error:
@@ -57,40 +71,40 @@ def require_convex(loss: Loss) -> None:
         ) from error
     if not labels:
         raise SettingsError(f"{name}: accepts() refuses every label tried; it must accept some number.")
-    for y in labels:
-        try:
-            value = {p: float(loss.value(p, y)) for p in grid}
-            slope = {p: float(loss.slope(p, y)) for p in grid}
-        except Exception as error:
-            raise SettingsError(
-                f"{name}: value(p, y) and slope(p, y) must be numbers; {error!r} at y = {y}."
-            ) from error
-        if any(math.isnan(v) for v in [*value.values(), *slope.values()]):
-            raise SettingsError(f"{name}: value or slope is NaN for a prediction between −30 and 30 at y = {y}.")
-        far = _far(loss, y)
-        value, slope = {**value, **far[0]}, {**slope, **far[1]}
-        at, height, tilt = np.array(list(value)), np.array(list(value.values())), np.array(list(slope.values()))
-        rise = tilt[:, None] * (at[None, :] - at[:, None])
-        tangent = height[:, None] + rise
-        slack = 1e-9 * (1.0 + np.abs(height)[:, None] + np.abs(height)[None, :] + np.abs(rise))
-        above = tangent - slack > height[None, :]
-        if above.any():
-            i, j = np.unravel_index(int(np.argmax(above)), above.shape)
-            bends = _bends(loss, float(at[i]), float(at[j]), y)
-            why = "it is not convex" if bends else "its slope is not a subgradient of its value"
-            raise SettingsError(
-                f"{name}: {why}: at y = {y:g} the tangent at p = {at[i]:g} is {tangent[i, j]:g} at p = {at[j]:g}, "
-                f"above the loss {height[j]:g} there."
-            )
-        worst = max(abs(v) for v in slope.values())
-        if loss.nonnegative and min(value.values()) < 0.0:
-            least = min(value.values())
-            raise SettingsError(
-                f"{name}: is {least:g} at y = {y:g}, but says it is never negative: say nonnegative = False."
-            )
-        if loss.lipschitz is not None and worst > loss.lipschitz * (1.0 + 1e-9):
-            raise SettingsError(f"{name}: has a slope of {worst:g}, more than its lipschitz = {loss.lipschitz:g}.")
-        _require_facts(loss, y, np.sort(at), value, slope)
+    return labels
+
+
+def _sampled(loss: Loss, y: float) -> tuple[dict[float, float], dict[float, float]]:
+    """Values and slopes by prediction: from −30 to 30, and farther out as far as they are finite."""
+    name = type(loss).__name__
+    rng = np.random.default_rng(1)
+    grid = [float(p) for p in np.concatenate([np.arange(-30.0, 31.0), rng.normal(0.0, 3.0, 40)])]
+    try:
+        value = {p: float(loss.value(p, y)) for p in grid}
+        slope = {p: float(loss.slope(p, y)) for p in grid}
+    except Exception as error:
+        raise SettingsError(f"{name}: value(p, y) and slope(p, y) must be numbers; {error!r} at y = {y}.") from error
+    if any(math.isnan(v) for v in [*value.values(), *slope.values()]):
+        raise SettingsError(f"{name}: value or slope is NaN for a prediction between −30 and 30 at y = {y}.")
+    far = _far(loss, y)
+    return {**value, **far[0]}, {**slope, **far[1]}
+
+
+def _require_tangents_below(loss: Loss, y: float, value: dict[float, float], slope: dict[float, float]) -> None:
+    """Refuse a loss of which a tangent, value + slope·(q − p), lies above it at another prediction q."""
+    at, height, tilt = np.array(list(value)), np.array(list(value.values())), np.array(list(slope.values()))
+    rise = tilt[:, None] * (at[None, :] - at[:, None])
+    tangent = height[:, None] + rise
+    slack = 1e-9 * (1.0 + np.abs(height)[:, None] + np.abs(height)[None, :] + np.abs(rise))
+    above = tangent - slack > height[None, :]
+    if above.any():
+        i, j = np.unravel_index(int(np.argmax(above)), above.shape)
+        bends = _bends(loss, float(at[i]), float(at[j]), y)
+        why = "it is not convex" if bends else "its slope is not a subgradient of its value"
+        raise SettingsError(
+            f"{type(loss).__name__}: {why}: at y = {y:g} the tangent at p = {at[i]:g} is {tangent[i, j]:g} at "
+            f"p = {at[j]:g}, above the loss {height[j]:g} there."
+        )
 
 
 # What the facts that state a whole formula say the value and the slope at (p, y) are.
@@ -113,36 +127,58 @@ def _chance(z: float) -> float:
     return math.exp(min(z, 0.0)) / (1.0 + math.exp(-abs(z)))
 
 
-def _require_facts(loss: Loss, y: float, at: Any, value: dict[float, float], slope: dict[float, float]) -> None:
-    """Refuse a declared fact that is not so at label y for one of the predictions `at`, which are sorted."""
-    name = type(loss).__name__
-
-    def refuse(fact: str, p: float, actual: float, wanted: float) -> None:
-        raise SettingsError(
-            f"{name}: declares {fact}, which is not so: at p = {p:g}, y = {y:g} it is {actual:g}, not {wanted:g}."
-        )
-
+def _require_facts(loss: Loss, y: float, value: dict[float, float], slope: dict[float, float]) -> None:
+    """Refuse a declared fact that is not so at label y, for one of the predictions whose value and slope are given."""
+    at = np.sort(np.array(list(value)))
     heights, tilts = np.array([value[p] for p in at]), np.array([slope[p] for p in at])
-    slack = 1e-9 * (1.0 + np.abs(heights))  # what rounding in a user's formula may amount to
+    _require_formulas(loss, y, at, heights, tilts)
+    _require_shape(loss, y, at, heights, tilts)
+    _require_curvature(loss, y, at, tilts)
+    _require_prox(loss, y)
+    _require_dual_facts(loss, y, at, heights, tilts)
+    _require_at_once(loss, y, at, heights, tilts)
+
+
+def _refusal(loss: Loss, fact: str, p: float, y: float, actual: float, wanted: float) -> SettingsError:
+    return SettingsError(
+        f"{type(loss).__name__}: declares {fact}, which is not so: at p = {p:g}, y = {y:g} it is {actual:g}, not "
+        f"{wanted:g}."
+    )
+
+
+def _require_formulas(loss: Loss, y: float, at: Any, heights: Any, tilts: Any) -> None:
+    """Refuse a loss that declares to have a formula and has other values or slopes."""
     for fact, (words, formula) in _FORMULAS.items():
         if getattr(loss, fact):
             for p, height, tilt in zip(at.tolist(), heights.tolist(), tilts.tolist(), strict=True):
                 wanted = formula(p, y)
                 for actual, right in ((height, wanted[0]), (tilt, wanted[1])):
                     if abs(actual - right) > 1e-9 * (1.0 + abs(right)):
-                        refuse(f"{fact}, that it is {words}", p, actual, right)
+                        raise _refusal(loss, f"{fact}, that it is {words}", p, y, actual, right)
+
+
+def _require_shape(loss: Loss, y: float, at: Any, heights: Any, tilts: Any) -> None:
+    """Refuse `depends_on`, `per_mistake` and `highest` where they are not so."""
+    slack = 1e-9 * (1.0 + np.abs(heights))  # what rounding in a user's formula may amount to
     if loss.depends_on:
         others = [(-p, -y) if loss.depends_on == "margin" else (p - y, 0.0) for p in at.tolist()]
         for height, allowed, other in zip(heights.tolist(), slack.tolist(), others, strict=True):
             if loss.accepts(other[1]) and abs(loss.value(*other) - height) > allowed:
-                refuse(f"depends_on = {loss.depends_on!r}", other[0], loss.value(*other), height)
+                raise _refusal(loss, f"depends_on = {loss.depends_on!r}", other[0], y, loss.value(*other), height)
         if loss.depends_on == "margin" and np.any(tilts * y > 1e-9):
-            raise SettingsError(f"{name}: declares depends_on = 'margin', but it rises with y·p at y = {y:g}.")
+            raise SettingsError(
+                f"{type(loss).__name__}: declares depends_on = 'margin', but it rises with y·p at y = {y:g}."
+            )
     if loss.per_mistake is not None and np.any(short := (at * y <= 0.0) & (heights < loss.per_mistake - slack)):
-        refuse(f"per_mistake = {loss.per_mistake:g}", at[short][0], heights[short][0], loss.per_mistake)
+        fact = f"per_mistake = {loss.per_mistake:g}"
+        raise _refusal(loss, fact, at[short][0], y, heights[short][0], loss.per_mistake)
     if loss.highest is not None and np.any(heights > loss.highest + slack):
-        refuse(f"highest = {loss.highest:g}", at[heights.argmax()], heights.max(), loss.highest)
-    gaps = np.diff(at)
+        raise _refusal(loss, f"highest = {loss.highest:g}", at[heights.argmax()], y, heights.max(), loss.highest)
+
+
+def _require_curvature(loss: Loss, y: float, at: Any, tilts: Any) -> None:
+    """Refuse `smooth`, `strongly_convex` and `exp_concave` where the loss bends more, or less, than they say."""
+    name, gaps = type(loss).__name__, np.diff(at)
     bends = np.diff(tilts)[gaps > 1e-6] / gaps[gaps > 1e-6]
     if loss.smooth is not None and bends.max() > loss.smooth * (1.0 + 1e-6) + 1e-6:
         raise SettingsError(f"{name}: its slope changes at rate {bends.max():g}, more than smooth = {loss.smooth:g}.")
@@ -154,14 +190,19 @@ def _require_facts(loss: Loss, y: float, at: Any, value: dict[float, float], slo
             inside = np.array([loss.value(float(p), y) for p in np.linspace(low, high, 41)])
             if np.diff(np.exp(-rate * (inside - inside.min())), 2).max() > 1e-9:
                 raise SettingsError(f"{name}: e^(−{rate:g}·ℓ) is not concave on [{low:g}, {high:g}] at y = {y:g}.")
+
+
+def _require_prox(loss: Loss, y: float) -> None:
+    """Refuse a `prox` that is not where a·ℓ(p, y) + ½(p − q)² is least: near it that is lower."""
+    if not loss.declares("prox"):
+        return
     for q, a in ((0.3, 0.5), (-1.7, 2.0), (2.2, 0.1)):
-        if loss.declares("prox"):
-            there, h = float(loss.prox(q, y, a)), 1e-4
-            cost = [a * loss.value(p, y) + 0.5 * (p - q) ** 2 for p in (there - h, there, there + h)]
-            if cost[1] > min(cost) + 1e-7 * (1.0 + abs(cost[1])):
-                raise SettingsError(f"{name}: prox({q:g}, {y:g}, {a:g}) = {there:g} is not where that step arrives.")
-    _require_dual_facts(loss, y, at, heights, tilts)
-    _require_at_once(loss, y, at, heights, tilts)
+        there, h = float(loss.prox(q, y, a)), 1e-4
+        cost = [a * loss.value(p, y) + 0.5 * (p - q) ** 2 for p in (there - h, there, there + h)]
+        if cost[1] > min(cost) + 1e-7 * (1.0 + abs(cost[1])):
+            raise SettingsError(
+                f"{type(loss).__name__}: prox({q:g}, {y:g}, {a:g}) = {there:g} is not where that step arrives."
+            )
 
 
 def _require_dual_facts(loss: Loss, y: float, at: Any, heights: Any, tilts: Any) -> None:
@@ -242,12 +283,7 @@ def _require_facts_of_set(domain: Domain) -> None:
     if not np.isfinite(inside).all():
         raise SettingsError(f"{name}: onto gives points that are not finite numbers.")
     slack = 1e-7 * (1.0 + max(float(np.linalg.norm(u)) for u in inside))
-    for u, moved in zip(inside, again, strict=True):
-        if np.linalg.norm(moved - u) > slack:
-            raise SettingsError(f"{name}: {_shown(u)} is its start or a projection, but onto moves it once more.")
-    for w, u in zip(points, shadows, strict=True):
-        if any(float((w - u) @ (v - u)) > slack * (1.0 + float(np.linalg.norm(w))) for v in inside):
-            raise SettingsError(f"{name}: onto moves {_shown(w)} to {_shown(u)}, which is not its nearest point.")
+    _require_nearest(name, points, shadows, list(zip(inside, again, strict=True)), slack)
     if domain.bounded != math.isfinite(reach):
         raise SettingsError(
             f"{name}: bounded is {domain.bounded}, but diameter({d}) is {reach:g} (a class that replaces methods of "
@@ -271,6 +307,19 @@ def _require_facts_of_set(domain: Domain) -> None:
         best = min(float(theta @ u) for u in inside)
         if np.linalg.norm(project(w) - w) > slack or float(theta @ w) > best + slack * (1.0 + abs(best)):
             raise SettingsError(f"{name}: lowest({_shown(theta)}) is {_shown(w)}, which is not its lowest point.")
+
+
+def _require_nearest(name: str, points: list[Any], shadows: list[Any], inside: list[Any], slack: float) -> None:
+    """Refuse projections that are not the nearest points, ⟨w − Πw, u − Πw⟩ ≤ 0 for u in the set, or that move again.
+
+    `inside` are pairs of a point of the set and of where its projection is.
+    """
+    for u, moved in inside:
+        if np.linalg.norm(moved - u) > slack:
+            raise SettingsError(f"{name}: {_shown(u)} is its start or a projection, but onto moves it once more.")
+    for w, u in zip(points, shadows, strict=True):
+        if any(float((w - u) @ (v - u)) > slack * (1.0 + float(np.linalg.norm(w))) for v, _ in inside):
+            raise SettingsError(f"{name}: onto moves {_shown(w)} to {_shown(u)}, which is not its nearest point.")
 
 
 def _claimed(domain: Domain, points: list[Any]) -> list[tuple[str, list[Any]]]:

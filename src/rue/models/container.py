@@ -20,10 +20,10 @@ from rue.version import __version__
 
 __all__ = ["FORMAT", "OLDEST", "read_container", "write_container"]
 
-FORMAT = 2
+FORMAT = 3
 """The number of the layout of the file; raised when an older rue could not read it."""
 OLDEST = 1
-"""The oldest layout that is still read: it had no course of the members."""
+"""The oldest layout that is still read: no course of the members. Format 2 had no metrics and no frozen copies."""
 
 LONGEST = 32 * 2**20
 """Bytes of a header: a model's are some kilobytes."""

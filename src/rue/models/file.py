@@ -39,6 +39,7 @@ from rue.regret.certificates.curvature import WIDEST, Curvature
 from rue.regret.certificates.digest import shelved
 from rue.regret.certificates.evidence import Evidence, Largest
 from rue.regret.certificates.witnesses import Pool, filled_up
+from rue.runs.metrics import Metrics
 from rue.runs.predicting import predict
 from rue.runs.resuming import Learnt, history_entry
 from rue.streams import Labels
@@ -70,6 +71,8 @@ class Model:
     """Where in its data it was saved (a checkpoint), or None for a model that was saved at the end."""
     course: Course = dataclasses.field(default_factory=Course, repr=False)
     """The losses and weights of a mixture's members over time, from its first example on."""
+    metrics: Metrics = dataclasses.field(default_factory=Metrics, repr=False)
+    """Accuracy, AUC and the like of the predictions made before each update; empty in files of older versions."""
 
     def predict(self, X: Any, as_: str = "score") -> Any:
         """Predictions for one example or many, as scores, probabilities or labels, exactly as `Run.predict` has it."""
@@ -105,7 +108,7 @@ def model_of(what: Any) -> Model:
         return what
     if isinstance(what, Learnt):
         parts = what.learner, what.evidence, what.labels, what.history, what.features, what.names, what.counts
-        return Model(*parts, course=what.course)
+        return Model(*parts, course=what.course, metrics=what.metrics)
     if isinstance(what, Learner):
         return Model(what, history=[history_entry(what.t)])
     if hasattr(what, "steps"):
@@ -144,6 +147,7 @@ def _save(model: Model, path: str | os.PathLike[str]) -> None:
         "evidence": None if model.evidence is None else _write_evidence(model.evidence, arrays),
         "labels": None if model.labels is None else _write_labels(model.labels),
         "course": _write_course(model.course, model.learner, arrays),
+        "metrics": _write_metrics(model.metrics, arrays),
         **{name: plain_json(getattr(model, name), name) for name in ("history", "features", "counts", "position")},
     }
     put_text(arrays, "names", [[int(slot), str(name)] for slot, name in list(model.names.items())[:MOST_NAMES]])
@@ -159,6 +163,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         evidence = None if head["evidence"] is None else _read_evidence(reader, head["evidence"], known, learner)
         labels = None if head["labels"] is None else _read_labels(head["labels"])
         course = _read_course(reader, head["course"] if head["format"] > 1 else None, learner)
+        metrics = _read_metrics(reader, head["metrics"] if head["format"] > 2 else None)
         kinds: dict[str, type] = {"history": list, "features": dict, "counts": dict}
         stored = {name: typed(head[name], kind) for name, kind in kinds.items()}
         position = None if head["position"] is None else typed(head["position"], dict)
@@ -179,7 +184,7 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
         raise DataError(
             f"{path} is damaged, or not a model that this rue can read: {str(error)[:300].rstrip('.')}."
         ) from error
-    return Model(learner, evidence, labels, names=names, position=position, course=course, **stored)
+    return Model(learner, evidence, labels, names=names, position=position, course=course, metrics=metrics, **stored)
 
 
 # The evidence.
@@ -341,6 +346,24 @@ def _shelves(looks: int, learner: Learner) -> dict[str, Any]:
     many = members_of(learner)
     room = {"t": np.zeros(looks, dtype=np.int64), "loss": np.zeros(looks)}
     return {**room, "losses": np.zeros((looks, many)), "weights": np.zeros((looks, many))}
+
+
+# The metrics.
+
+
+def _write_metrics(metrics: Metrics, arrays: dict[str, Any]) -> dict[str, Any] | None:
+    head, parts = metrics.stored()
+    for name, array in parts.items():
+        arrays[f"metrics.{name}"] = array
+    return None if head is None else {**head, "arrays": list(parts)}
+
+
+def _read_metrics(reader: Reader, head: Any) -> Metrics:
+    if head is None:
+        return Metrics()
+    names = [typed(name, str) for name in typed(head["arrays"], list)]
+    arrays = {name: reader.take(f"metrics.{name}", (np.float64, np.int64)) for name in names}
+    return Metrics.read(typed(head["kind"], str), count(head["examples"], 2**53), arrays)
 
 
 # Labels.

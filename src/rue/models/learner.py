@@ -66,7 +66,7 @@ def read_learner(reader: Reader, head: Any, known: Iterable[type], version: int)
         if _multiclass(algorithm):
             point = point.admitting(max(classes, point.classes()))
         point = laid_out(point)
-        begun = _filled(reader, point, room, where)
+        begun = _filled(reader, point, room, where, version)
         if version == 1 and hasattr(point, "from_format_1"):
             point.from_format_1()
         require_sane(point, algorithm)
@@ -93,7 +93,7 @@ def read_learner(reader: Reader, head: Any, known: Iterable[type], version: int)
     return learner
 
 
-def _filled(reader: Reader, point: Any, room: int, where: Places | None) -> dict[str, Any]:
+def _filled(reader: Reader, point: Any, room: int, where: Places | None, version: int) -> dict[str, Any]:
     """Write what a file holds into the arrays of a point that has just begun; what they held before.
 
     Refuses sums that cannot be learnt, and weights that are not finite; None stands for arrays of zeros.
@@ -101,6 +101,8 @@ def _filled(reader: Reader, point: Any, room: int, where: Places | None) -> dict
     declared, begun = declarations_of(point), {}
     for name, array in _stored(point, room).items():
         begun[name] = None if declared[name].of_coordinates else array.copy()
+        if version < declared[name].since:
+            continue
         values = reader.fill(f"point.{name}", array, where if declared[name].of_coordinates else None)
         if name.endswith("memory"):  # whose numbers `require_sane` looks at, one by one
             continue

@@ -6,16 +6,20 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rue.errors import SettingsError
 from rue.learners.merging import merge
 from rue.learners.mixture.standing import Course, next_mark
 from rue.models.file import Model
+from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.streams import Labels
 
 __all__ = ["merge_models"]
 
-_ADDED = ("skipped", "refused", "missing")
-"""The counts that add up; those of the baselines depend on the order of the examples, and are left out."""
+_ADDED = ("skipped", "refused", "unlabelled", "missing")
+"""The counts that add up; `_baselines` merges the others."""
 
 
 def merge_models(base: Model, parts: Sequence[Model]) -> Model:
@@ -50,8 +54,11 @@ def merge_models(base: Model, parts: Sequence[Model]) -> Model:
         history=[*base.history, *(entry for part in parts for entry in part.history[known:])],
         features=base.features or next((part.features for part in parts if part.features), {}),
         names={slot: name for part in (*reversed(parts), base) for slot, name in part.names.items()},
-        counts=_added(base.counts, [part.counts for part in parts]),
+        counts=_added(base.counts, [part.counts for part in parts])
+        | _baselines(base, parts, numbers)
+        | _class_weights(base, parts, numbers),
         course=_course(base, parts, learner),
+        metrics=base.metrics.merge([part.metrics for part in parts], numbers),
     )
 
 
@@ -69,14 +76,55 @@ def _common_labels(base: Labels | None, parts: Sequence[Labels | None]) -> tuple
     classes = dict.fromkeys(name for labels in known for name in labels.classes)
     number = {name: k for k, name in enumerate(classes, 1)}
     mine = [None if own is None else [number[name] for name in own.classes] for own in parts]
-    kept = [None if own is None or own == list(range(1, len(own) + 1)) else own for own in mine]
-    return Labels("multiclass", classes=tuple(classes)), kept
+    orders = [None if own is None or own == list(range(1, len(own) + 1)) else own for own in mine]
+    return Labels("multiclass", classes=tuple(classes)), orders
 
 
 def _added(base: dict[str, Any], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The sums of the whole history, each part's since the base."""
     names = [name for name in _ADDED if any(name in counts for counts in (base, *parts))]
     return {name: base.get(name, 0) + sum(part.get(name, 0) - base.get(name, 0) for part in parts) for name in names}
+
+
+def _baselines(base: Model, parts: Sequence[Model], numbers: list[Any] | None) -> dict[str, Any]:
+    """The counts of the baselines, as `Baselines.merge` says; `numbers` are those that the classes of each part get."""
+    if not all("baselines" in part.counts for part in parts):
+        return {}  # of a model that was saved without them
+    begun, *others = (_baselines_of(model) for model in (base, *parts))
+    for part, new in zip(others, numbers or [None] * len(others), strict=True):
+        if new is not None:
+            part.renumber(new)
+    merged = begun.merge(others)
+    lists = {"baselines": merged.sums.tolist(), "values": merged.values.tolist(), "masses": merged.masses.tolist()}
+    return {**lists, "digits": merged.digits}
+
+
+def _baselines_of(model: Model) -> Baselines:
+    """Those that a model file has among its counts; empty if it has none."""
+    if "baselines" not in model.counts:
+        return Baselines()
+    sums, values, masses = (
+        np.array(model.counts[name], dtype=np.float64) for name in ("baselines", "values", "masses")
+    )
+    return Baselines(sums, values, masses, int(model.counts["digits"]))
+
+
+def _class_weights(base: Model, parts: Sequence[Model], numbers: list[Any] | None) -> dict[str, Any]:
+    """What class weights have counted, each part's since the base; `numbers` are those its classes get."""
+    begun = ClassWeights.from_json(base.counts.get("class_weight"))
+    weights = [ClassWeights.from_json(part.counts.get("class_weight")) for part in parts]
+    used = [one for one in (begun, *weights) if one is not None]
+    if not used:
+        return {}
+    if None in weights or any(one.rule != used[0].rule for one in used):
+        raise SettingsError("merge: the parts were learnt with different class weights.")
+    known = {} if begun is None else begun.counts
+    counts = dict(known)
+    for one, new in zip(weights, numbers or [None] * len(parts), strict=True):
+        for number, many in one.counts.items() if one is not None else ():
+            merged = number if new is None else float(new[int(number) - 1])
+            counts[merged] = counts.get(merged, 0) + many - known.get(number, 0)
+    return {"class_weight": ClassWeights(used[0].rule, counts).to_json()}
 
 
 def _course(base: Model, parts: Sequence[Model], learner: Any) -> Course:

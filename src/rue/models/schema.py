@@ -50,6 +50,16 @@ def _columns(value: Any) -> bool:
         return False
 
 
+def _class_weight(value: Any) -> bool:
+    """The class weights of a run and what they have counted."""
+    from rue.runs.class_weights import ClassWeights
+
+    try:
+        return ClassWeights.from_json(value) is not None
+    except DataError:
+        return False
+
+
 def _or_none(rule: Rule) -> Rule:
     return lambda value: value is None or rule(value)
 
@@ -72,11 +82,13 @@ FEATURES: dict[str, Rule] = {"kind": _text, "bits": _whole(1, 32), "columns": _o
 COUNTS: dict[str, Rule] = {
     "skipped": _whole(),
     "refused": _whole(),
+    "unlabelled": _whole(),
     "missing": _whole(),
     "baselines": _each(_number_or_nan, length=10),  # the last label is NaN before there is one
     "values": _each(_number),
     "masses": _each(_number),
     "digits": _whole(1, 53),
+    "class_weight": _class_weight,
 }
 
 POSITION: dict[str, Rule] = {
@@ -91,6 +103,7 @@ POSITION: dict[str, Rule] = {
     "heads": _each(_text),
     "tail": _text,
     "predictions": _or_none(_whole()),
+    "holdout": _or_none(_number),
 }
 
 

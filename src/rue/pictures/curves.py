@@ -65,7 +65,7 @@ class Rounds:
     @classmethod
     def of(cls, run: Run) -> Rounds:
         weights = np.ones(run.y.size) if run.weights is None else run.weights.astype(np.float64)
-        counts = np.isfinite(run.predictions) & (weights > 0.0)
+        counts = run.scored
         return cls(run.losses[counts], weights[counts], run.y[counts], run.predictions[counts])
 
     @property
@@ -140,7 +140,9 @@ def range_of(source: Run | Audit) -> float | None:
     if scales is None or not source.learner.domain.bounded:
         return None
     loss, X = source.learner.loss, float(np.linalg.norm(scales))
-    ends = {} if loss.task == "classify" else {"y_low": float(source.y.min()), "y_high": float(source.y.max())}
+    ends = (
+        {} if loss.task == "classify" else {"y_low": float(np.nanmin(source.y)), "y_high": float(np.nanmax(source.y))}
+    )
     try:
         B = loss_range(loss, source.learner.domain, X, d=source.learner.coordinates, **ends)
     except RueError:
@@ -226,7 +228,7 @@ class AuditCurves:
         """D1, or D2, after each of some rounds, of the learner alone; None where penalties are not known."""
         if self.penalties is None:
             return None
-        evidence = open_evidence(self.run.learner.loss, lambda_=self.run.evidence.lambda_)
+        evidence = open_evidence(self.run.learner.loss, lambda_=self.run.evidence.lambda_, domain=self.audit.domain)
         evidence.widen(self.run.learner.coordinates)
         before, values = 0, []
         for t in at:

@@ -28,7 +28,7 @@ from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import NoAccounts
 from rue.runs.baselines import Baselines
 from rue.runs.driver import Driver, default_learner
-from rue.streams import Block, Labels, blocks
+from rue.streams import Block, Labels, blocks, missing_labels
 
 __all__ = ["Racing", "race"]
 
@@ -231,6 +231,9 @@ class Racing:
         """Give a block to every contestant, at most `ROWS` rows at a time; `after` each time says whether to go on."""
         if block.y is None:
             raise DataError("a block has no labels: every block of a stream needs y.")
+        missing = block.unlabelled
+        if missing is not None and missing.all():
+            return
         self.begin(block.y)
         assert self.labels is not None
         self.labels = self.labels.extended(block.y)
@@ -264,7 +267,10 @@ class Racing:
                 lane.learn(block, self.intercept, self.seen)
 
     def _usable(self, block: Block, given: Any) -> Block:
-        """The examples that every contestant can take; another one stops the race, or is left out with bad="skip"."""
+        """The examples that every contestant can take; another one stops the race, or is left out with bad="skip".
+
+        One without a label is left out in any case.
+        """
         assert self.labels is not None
         weights = block.column_of_weights()
         good = np.array([bool(self.loss.accepts(label)) for label in block.labels().tolist()], dtype=bool)
@@ -281,8 +287,10 @@ class Racing:
                 good[rows[~np.isfinite(data)]] = False
         if good.all():
             return block
-        if self.bad == "stop":
-            row = int(np.argmin(good))
+        missing = missing_labels(given)
+        unusable = ~good if missing is None else ~good & ~missing
+        if self.bad == "stop" and unusable.any():
+            row = int(np.argmax(unusable))
             unknown = self.labels.task != "regress" and np.isnan(block.labels()[row])
             raise BadExample(
                 row,
@@ -290,7 +298,7 @@ class Racing:
                 if unknown
                 else f"weight and features must be finite, the label {self.loss.labels}, the weight ≥ 0.",
             )
-        self.skipped += int((~good).sum())
+        self.skipped += int(unusable.sum())
         X = block.X
         if block.sparse:
             from scipy import sparse
@@ -340,8 +348,9 @@ class Racing:
             return []
         notes, late = [], len(self.labels.classes) - self.peer_classes
         if own:
-            less = f"ln {self.peer_classes}! = {math.lgamma(1.0 + self.peer_classes):.1f} less to lose"
-            notes.append(f"{', '.join(own)} is told of no classes, and need not say which a new one is: {less}.")
+            classes = len(self.labels.classes)
+            charge = f"to name them cost it ln {classes}! = {math.lgamma(1.0 + classes):.1f} of its loss"
+            notes.append(f"{', '.join(own)} is told of no classes: {charge}.")
         if late > 0:
             cannot_add_classes = " and ".join(name for name in peers if name != "river")
             never = f", and {cannot_add_classes} cannot learn it" if cannot_add_classes else ""

@@ -21,7 +21,6 @@ from rue.learners import Learner
 from rue.learners.one_example import dense_row, sparse_row
 from rue.models.file import Model, load_model, model_of
 from rue.outputs import write_file
-from rue.runs.predicting import scores
 from rue.streams import Block, read_like
 from rue.streams.block import is_readable
 from rue.streams.labels import plain
@@ -197,7 +196,7 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
     with_intercept = np.concatenate(([1.0] * learner.intercept, values))
     places = np.concatenate(([0] * learner.intercept, indices + int(learner.intercept))).astype(np.int64)
     point, block = _point(learner)[_in_point(learner, places)], _block(indices, values, learner.d)
-    predicted = scores(learner, block)[0]
+    predicted = learner.frozen().predict_many(block)[0]
     if learner.loss.task == "multiclass":
         classes = _classes(model)
         if not classes:
@@ -255,7 +254,7 @@ def _last_step(pipeline: Any, names: Any = None) -> Model:
 
 def _point(learner: Learner) -> Any:
     """The weights that predictions go by, of the coordinates that have a place."""
-    return learner.point_in_places(average=bool(learner.algorithm.averaging))
+    return learner.frozen().point_in_places()
 
 
 def _in_point(learner: Learner, coordinates: Any) -> Any:

@@ -11,9 +11,12 @@ from rue import ledger as accounts
 from rue.learners.mixture.standing import Standing, standing
 from rue.models.file import Model
 from rue.reports.explaining import features_in_use, weights_of
+from rue.reports.report import list_kinds
+from rue.runs.class_weights import BALANCED, ClassWeights
 from rue.runs.driver import NO_CERTIFICATE
 from rue.runs.learn import certificate_of
 from rue.streams.labels import plain
+from rue.streams.tables.columns import Columns
 
 __all__ = ["describe", "largest_weights"]
 
@@ -44,6 +47,13 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
     if labels is not None and labels.task == "multiclass":
         named = ", ".join(f"{1 + i} is {name!r}" for i, name in enumerate(labels.classes[:most]))
         lines.append(f"{len(labels.classes):,} classes: {named}{', …' * (len(labels.classes) > most)}")
+    if (weights := ClassWeights.from_json(model.counts.get("class_weight"))) is not None and labels is not None:
+        now = ", ".join(f"{name!r} {weight:.4g}" for name, weight in list(weights.now(labels).items())[:most])
+        lines.append(f"examples weigh by class, {'balanced' if weights.rule == BALANCED else 'as given'}: {now}")
+    if model.features.get("columns") is not None:
+        columns = Columns.from_dict(model.features["columns"])
+        found = list_kinds({"dates": columns.dates, "text": columns.texts})
+        lines += [f"columns of {found}"] if found else []
     if model.position is not None:
         lines.append("stopped before the end of its data: it can be resumed there")
     if (members := standing(learner)) is not None and learner.t:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,16 @@ from rue.outputs import write_file
 from rue.regret.bounds.statement import Bound
 from rue.regret.certificates.certificate import Certificate
 from rue.reports.explaining import features_in_use
+from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words, metrics_report
+from rue.runs.class_weights import BALANCED
 from rue.runs.driver import NO_CERTIFICATE, Driver
+from rue.runs.evaluation import Evaluation
 from rue.runs.learn import certificate_of
 from rue.streams.labels import plain
+from rue.streams.tables.columns import Columns
 from rue.version import __version__
 
-__all__ = ["certificate_report", "certified", "page", "report", "write_report"]
+__all__ = ["certificate_report", "certified", "list_kinds", "page", "report", "write_report"]
 
 
 def certified(driver: Driver, radius: float | None = None) -> Certificate | None:
@@ -37,10 +42,15 @@ def report(
     radius: float | None = None,
     audit: Audit | None = None,
     total: float = 0.0,
+    holdout: Evaluation | None = None,
+    test: Evaluation | None = None,
+    columns: Columns | None = None,
 ) -> dict[str, Any]:
     """The report of a run, ready for JSON; a number that does not exist, or is not finite, is None.
 
-    `features` counts those with a weight other than 0; `total` is how many seconds everything took.
+    `features` counts those with a weight other than 0; `total` is how many seconds everything took; `holdout` and
+    `test` are of examples that were not learnt; `columns` are those of a table: the report says which of them are
+    dates, and which are text.
     """
     learner, evidence = driver.learner, driver.evidence
     known = learner is not None and evidence is not None
@@ -54,12 +64,18 @@ def report(
         "examples": examples,
         "skipped": driver.skipped,
         "refused": driver.refused,
+        "unlabelled": driver.unlabelled,
         "missing": driver.missing,
         "features": features_in_use(learner) if known else 0,
+        "columns": None if columns is None else {"dates": list(columns.dates), "text": list(columns.texts)},
         "loss_total": loss,
         "risk": loss / mass if mass else None,
         "mistakes": mistakes,
         "error_rate": mistakes / examples if mistakes is not None and examples else None,
+        "weight_total": mass,
+        "metrics": metrics_report(driver.metrics, driver.labels),
+        "holdout": evaluation_report(holdout),
+        "test": evaluation_report(test),
         "best_constant": _number(driver.baselines.best_constant(learner.loss)) if known else None,
         "no_change": _number(driver.baselines.no_change(learner.loss)) if known else None,
         "learner": repr(learner) if known else None,
@@ -67,6 +83,8 @@ def report(
         "domain": repr(learner.domain) if known else None,
         "step": learner.explain() if known else None,
         "labels": _classes(driver),
+        "class_weight": _class_weight(driver),
+        "notes": list(driver.notes),
         "certificate": None if certificate is None else _certificate(certificate),
         "certificates": _at_witnesses(driver),
         "mixture": _mixture(standing(learner)) if known else None,
@@ -145,6 +163,14 @@ def _classes(driver: Driver) -> dict[str, Any] | None:
     return {"-1": plain(labels.negative), "+1": plain(labels.positive)}
 
 
+def _class_weight(driver: Driver) -> dict[str, Any] | None:
+    """The rule of class weights, and what an example of each class weighs in the end."""
+    weights = driver.class_weights
+    if weights is None or driver.labels is None:
+        return None
+    return {"rule": weights.rule, "now": weights.now(driver.labels)}
+
+
 def _certificate(certificate: Certificate) -> dict[str, Any]:
     return {
         "radius": certificate.radius,
@@ -206,21 +232,31 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     lines = []
     if stopped:
         lines += [stopped, ""]
-    left_out = [f"{summary[key]:,} {key}" for key in ("skipped", "refused") if summary[key]]
+    left_out = [f"{summary[key]:,} {key}" for key in ("skipped", "refused", "unlabelled") if summary[key]]
     left_out += [f"{summary['missing']:,} values missing"] if summary["missing"] else []
     lines.append(_row("examples", f"{summary['examples']:,}" + (f" ({', '.join(left_out)})" if left_out else "")))
     if not summary["examples"]:
         return "\n".join([*lines, "nothing was learnt."])
     lines.append(_row("features", f"{summary['features']:,} with a weight"))
+    if any((summary["columns"] or {}).values()):
+        lines.append(_row("columns", list_kinds(summary["columns"])))
     lines.append(_row("learner", summary["learner"]))
     if summary["labels"]:
         lines.append(_row("classes", _list_classes(summary["labels"])))
+    if summary["class_weight"]:
+        lines.append(_row("weighted", _list_class_weights(summary["class_weight"])))
+    lines += [_row("note", note) for note in summary["notes"]]
     scale = summary["risk"] / summary["loss_total"] if summary["loss_total"] else 1.0 / summary["examples"]
     constant, again = (_mean(summary[key], scale) for key in ("best_constant", "no_change"))
     baselines = f"best constant {constant}, saying the last label again {again}"
     lines.append(_row("risk", f"{summary['risk']:.6g}, the mean loss before each update ({baselines})"))
     if summary["mistakes"] is not None:
-        lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}"))
+        once = " of the examples, each counted once whatever its weight" * (
+            summary["weight_total"] != summary["examples"]
+        )
+        lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}{once}"))
+    lines += [_row(*row) for row in _metrics(summary)]
+    lines += _evaluated(summary, width)
     if summary["mixture"]:
         members, price = summary["mixture"]["words"].split("\n")
         lines += [_row("members", members), _row("", price)]
@@ -246,6 +282,33 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     return "\n".join(lines)
 
 
+def _metrics(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines about metrics; they are younger than the run where a model of an older version was resumed."""
+    rows = metrics_in_words(summary["metrics"])
+    if rows and summary["metrics"]["examples"] < summary["examples"]:
+        heading, words = rows[0]
+        rows[0] = heading, f"{words}; of the last {summary['metrics']['examples']:,} examples"
+    return rows
+
+
+def _evaluated(summary: dict[str, Any], width: int) -> list[str]:
+    """The lines about examples that were not learnt."""
+    lines = []
+    for name, of in (("holdout", "the last {:,} rows, which were not learnt"), ("test", "the {:,} rows of the test")):
+        found = summary[name]
+        if found is None:
+            continue
+        if not found["examples"]:
+            lines.append(_row(name, "there is no row with a label"))
+            continue
+        rows = of.format(found["examples"])
+        lines.append(_row(name, f"{found['risk']:.6g}, the mean loss of the finished model on {rows}"))
+        lines.append(_row("", f"({baselines_in_words(found)})"))
+        lines += [_row("", text) for heading, text in metrics_in_words(found["metrics"]) if heading != "confusion"]
+        lines += [_wrap(f"warning: {found['warning']}", width)] if found["warning"] else []
+    return lines
+
+
 def _briefly(certificate: dict[str, Any]) -> str:
     """One line about the certificate at a witness's radius."""
     least, most = certificate["comparator_loss_at_least"], certificate["regret_at_most"]
@@ -260,6 +323,27 @@ def _list_classes(labels: dict[str, Any]) -> str:
         return f"−1 is {labels['-1']!r}, +1 is {labels['+1']!r}"
     few = list(map(repr, labels.values()))[:8]
     return f"{len(labels):,}: {', '.join(few)}{', …' * (len(labels) > len(few))}"
+
+
+def _list_class_weights(weights: dict[str, Any]) -> str:
+    """What examples weigh by class, on one line, the first eight if there are many."""
+    now = [f"{name!r} {weight:.4g}" for name, weight in weights["now"].items()]
+    rule = "balanced by the counts so far; at the end" if weights["rule"] == BALANCED else "as given"
+    return f"by class, {rule}: {', '.join(now[:8])}{', …' * (len(now) > 8)}; risk and baselines are weighted"
+
+
+def list_kinds(columns: Mapping[str, Sequence[str]], most: int = 10) -> str:
+    """Which columns are of which kind, in words.
+
+    >>> list_kinds({"dates": ["day"], "text": ["title", "review"]})
+    'dates: day; text: title, review'
+    """
+    kinds = []
+    for kind, names in columns.items():
+        shown = [name if name.isprintable() else repr(name) for name in names[:most]]
+        more = f" and {len(names) - most} more" if len(names) > most else ""
+        kinds += [f"{kind}: {', '.join(shown)}{more}"] if names else []
+    return "; ".join(kinds)
 
 
 def _row(name: str, text: str) -> str:

@@ -91,7 +91,7 @@ def certify(
     if (radius is None) == (domain is None):
         raise SettingsError("certify: give radius=…, or a domain=…, to say against which models.")
     K = Ball(radius) if radius is not None else require_domain(make("domain", domain))
-    evidence = open_evidence(loss, units=units, witnesses=witnesses, curvature=curvature)
+    evidence = open_evidence(loss, units=units, witnesses=witnesses, curvature=curvature, domain=K)
     unseen = {name for name in (moment, delay) if isinstance(name, str)}
     book = _Book(evidence, bool(intercept), classes, unseen)
     predict = model.predict_proba_one if loss.log_odds else model.predict_one

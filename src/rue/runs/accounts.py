@@ -98,7 +98,7 @@ class EvidenceAccounts:
         shown = block, predictions, learner.intercept, learner.places
         if self._uses_helper(learner):
             self._helper = self._helper or helpers(1, "rue-evidence")
-            self._pending.append(self._helper.submit(self._evidence.watch, *shown, apart=True))
+            self._pending.append(self._helper.submit(self._evidence.watch, *shown, adds_gradients=True))
             self.wait(BEHIND)
         else:
             self._evidence.watch(*shown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,12 +18,17 @@ from rue import ledger as sums_of
 from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.mixture.standing import Course, next_mark
+from rue.memory import memory_limit
 from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import Accounts, EvidenceAccounts
 from rue.runs.baselines import Baselines
-from rue.streams import Block, Labels, read
+from rue.runs.class_weights import ClassWeights
+from rue.runs.metrics import Metrics
+from rue.streams import Block, Labels, as_labels, floats, missing_labels, read
 from rue.streams.chunk import BadRow, Chunk, Position
+from rue.streams.labels import number_note
+from rue.streams.settling import settle
 
 __all__ = ["NO_CERTIFICATE", "NUMBERS", "Driver", "LearntPart", "default_learner"]
 
@@ -47,14 +52,30 @@ class LearntPart(NamedTuple):
     block: Block
     """The examples learnt, with their labels as the data has them: all of those read, or those before a bad row."""
     predictions: Any
-    """p_t, made before the update; NaN where an example was refused or skipped."""
+    """p_t, made before the update; NaN where an example was refused or skipped.
+
+    Of more than two classes NaN for an example without a label too, since p_t is about the class that came.
+    """
     bad: BadRow | None
     """The row that stopped the run, if one did."""
+    probabilities: Any = None
+    """Of more than two classes, those of every class, made before the update, if the driver `notes_probabilities`.
+
+    A row for each prediction, and a column for each of `driver.labels.classes`, as far as they are known after this
+    part: a later part may have more columns, never fewer, and their order stays. NaN in the row of an example that was
+    refused or skipped; 0 for a class that had not been learnt when the row came. What a row lacks to 1 is the
+    probability that a class never seen before comes. None if the matrix would take an eighth of the memory or more.
+    """
 
     @property
     def position(self) -> Position:
         """From where to read in order to go on."""
         return self.chunk.end if self.bad is None else self.chunk.before_line(self.bad.line)
+
+    @property
+    def skipped(self) -> tuple[BadRow, ...]:
+        """The bad rows that were passed over: they were read, but are not in the block."""
+        return self.chunk.bad if self.bad is None else ()
 
     def require_good(self) -> None:
         """Raise an error about the row that stopped the run, if one did."""
@@ -80,7 +101,7 @@ class Driver:
     5. The caller gets the predictions (`run`), and may note progress, write a checkpoint, or stop.
 
     A learner given is copied, never changed; `resume` takes one over. With bad="stop" an unusable example ends the run,
-    those before it learnt; with bad="skip" it is passed over and counted.
+    those before it learnt; with bad="skip" it is passed over and counted. One without a label is predicted and counted.
     """
 
     def __init__(
@@ -95,6 +116,8 @@ class Driver:
         quick: bool = False,
         intercept: bool = True,
         budget: int | None = None,
+        positive: Any = None,
+        class_weight: Any = None,
     ) -> None:
         if bad not in ("stop", "skip"):
             raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {shown(bad)}.")
@@ -108,20 +131,32 @@ class Driver:
         self.accounts: Any = None
         """The `Accounts`; by default those of evidence, opened with the first block."""
         self.reports = True
-        """Whether there is to be a report, for which baselines and course are kept."""
+        """Whether there is to be a report, for which baselines, metrics and course are kept."""
         self.baselines = Baselines()
         """What no learning at all would have lost."""
+        self.metrics = Metrics()
+        """Accuracy, AUC and the like of the predictions made before each update."""
         self.course = Course()
         """The losses and weights of a mixture's members over time."""
-        self.task, self.intercept, self.budget = task, intercept, budget
+        self.task, self.intercept, self.budget, self.positive = task, intercept, budget, positive
+        self.class_weights = ClassWeights.make(class_weight)
+        """What the weights of examples are multiplied by, None if nothing."""
+        self.notes: list[str] = []
+        """Sentences about what was perhaps meant otherwise."""
         self.most_skipped = math.inf if bad == "skip" else 0.0
         """How many unusable examples are passed over before one ends the run."""
+        self.notes_probabilities = False
+        """Whether, of more than two classes, the probabilities of all are noted for each row of a part."""
+        self.probabilities: Any = None
+        """Those of the last block, as `LearntPart.probabilities` has them; None if they are not noted."""
         self.halves_blocks = True
         """Whether a block that memory cannot hold is halved to find the row, or raises `NoRoom` as a whole."""
         self.skipped = 0
         """Unusable examples passed over."""
         self.refused = 0
         """Examples whose prediction, loss or step was not finite: neither scored nor learnt."""
+        self.unlabelled = 0
+        """Examples without a label: predicted, but neither scored nor learnt."""
         self.missing = 0
         """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
         self.clock: Callable[[], float] = time.perf_counter
@@ -157,26 +192,20 @@ class Driver:
         return driver
 
     def counts(self) -> dict[str, Any]:
-        """The counters and baselines in plain JSON types, as model files store them."""
-        baselines = self.baselines
-        return {
-            "skipped": self.skipped,
-            "refused": self.refused,
-            "missing": self.missing,
-            "baselines": baselines.sums.tolist(),
-            "values": baselines.values.tolist(),
-            "masses": baselines.masses.tolist(),
-            "digits": baselines.digits,
-        }
+        """The counters and baselines, and the class weights so far, in plain JSON types, as model files store them."""
+        counts: dict[str, Any] = {name: getattr(self, name) for name in ("skipped", "refused", "unlabelled", "missing")}
+        counts |= self.baselines.to_dict()
+        if self.class_weights is not None:
+            counts["class_weight"] = self.class_weights.to_json()
+        return counts
 
-    def restore(self, counts: Mapping[str, Any]) -> None:
-        """Go on with the counters and baselines that `counts` gave; older files have not all of them."""
-        self.skipped, self.refused, self.missing = (
-            int(counts.get(name, 0)) for name in ("skipped", "refused", "missing")
+    def restore(self, counts: dict[str, Any]) -> None:
+        """Go on with what `counts` gave; older files have not all of it."""
+        self.skipped, self.refused, self.unlabelled, self.missing = (
+            int(counts.get(name, 0)) for name in ("skipped", "refused", "unlabelled", "missing")
         )
-        if "baselines" in counts:
-            sums, values, masses = (np.array(counts[name], np.float64) for name in ("baselines", "values", "masses"))
-            self.baselines = Baselines(sums, values, masses, int(counts["digits"]))
+        self.baselines = Baselines.from_dict(counts)
+        self.class_weights = ClassWeights.from_json(counts.get("class_weight"))
 
     @property
     def examples(self) -> int:
@@ -208,6 +237,9 @@ class Driver:
         3
         """
         started = time.perf_counter()
+        if self.labels is None:
+            task = self.task if self.learner is None else self.learner.loss.task
+            chunks = settle(chunks, self.begin, task, self.positive, stops_at_bad=not self.most_skipped, lent=lent)
         for chunk in chunks:
             self.waiting += time.perf_counter() - started
             part = self._learn_chunk(chunk)
@@ -229,21 +261,51 @@ class Driver:
         """Learn what was read, up to the row that stops the run."""
         bad = None if self.most_skipped else chunk.first_bad
         block = chunk.block if bad is None else chunk.block.first(bad.place)
+        if self.class_weights is not None and len(block):
+            block = self._weighted_by_class(block)
         predictions = self.learn(block) if len(block) else np.empty(0)
+        if self.class_weights is not None and predictions.size:
+            assert self.labels is not None
+            learnt = block.first(predictions.size)
+            self.class_weights.count(self.labels.encode(learnt.y), learnt.column_of_weights())
         if chunk.missing is not None:
             self.missing += int(chunk.missing[: predictions.size].sum())
         if self.stopped is not None:
             bad = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
         elif bad is None:
             self.skipped += len(chunk.bad)
-        return LearntPart(chunk, block.first(predictions.size), predictions, bad)
+        probabilities = None if not len(block) or self.probabilities is None else self.probabilities[: predictions.size]
+        return LearntPart(chunk, block.first(predictions.size), predictions, bad, probabilities)
+
+    def _weighted_by_class(self, block: Block) -> Block:
+        """The same block, with weights that are multiplied by those of the classes."""
+        if block.y is None:
+            return block
+        self.begin(block.y)
+        assert self.labels is not None
+        assert self.class_weights is not None
+        self.labels = self.labels.extended(block.y)
+        return self.class_weights.weighted(block, self.labels)
 
     # A block.
 
     def begin(self, y: Any) -> None:
-        """Settle the task, and with it the learner, by some labels; by default those of the first block decide."""
+        """Settle the task, and with it the learner, by some labels; by default those of the first block decide.
+
+        If all of them are missing, nothing is settled yet.
+        """
         if self.labels is None:
-            self.labels = Labels.of(y, self.task) if self.learner is None else Labels.under(self.learner.loss, y)
+            y = as_labels(y)
+            missing = missing_labels(y)
+            if missing is not None and missing.all():
+                return
+            if self.learner is None:
+                self.labels = Labels.of(y, self.task, self.positive)
+                self.notes += number_note(y) if (self.task, self.labels.task) == ("auto", "regress") else []
+            else:
+                self.labels = Labels.under(self.learner.loss, y, self.positive)
+            if self.class_weights is not None:
+                self.class_weights.require(self.labels)
         if self.learner is None:
             self.learner = default_learner(self.labels.task, intercept=self.intercept, budget=self.budget)
         if self.labels.task == "multiclass" and self._options["witnesses"] is not None:
@@ -254,13 +316,19 @@ class Driver:
     def learn(self, block: Block) -> Any:
         """Learn a block: the predictions, NaN for an example that was refused or skipped.
 
+        An example without a label is predicted and not learnt; before the first label there is nothing to predict with.
         If an example stops the run, `stopped` says which and why, and the predictions are of those before it.
         """
         if block.y is None:
             raise DataError("there are no labels: give y.")
         self.begin(block.y)
-        assert self.labels is not None
+        if self.labels is None:
+            self.unlabelled += len(block)
+            return np.full(len(block), np.nan)
         self.labels = self.labels.extended(block.y)
+        shape = len(block), len(self.labels.classes)
+        noted = self.notes_probabilities and self.labels.task == "multiclass"
+        self.probabilities = np.full(shape, np.nan) if noted and 64 * math.prod(shape) < memory_limit() else None
         if not (self.reports and self.learner.algorithm.mixes):
             return self._learn_part(block)
         begin, parts = 0, []
@@ -277,7 +345,7 @@ class Driver:
     def _learn_part(self, block: Block, before: int = 0) -> Any:
         """Learn rows that begin at row `before` of their block; a row that memory cannot hold is unusable."""
         assert self.labels is not None
-        encoded = Block(block.X, self.labels.encode(block.y), block.weights)
+        encoded = Block(block.X, *self._labels_and_weights(block))
         try:
             encoded = self.learner.widen(encoded)
         except NoRoom as error:
@@ -289,6 +357,19 @@ class Driver:
             evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._options)
             self.accounts = EvidenceAccounts(evidence, self.learner)
         return self._learn_rows(encoded, block.y, before)
+
+    def _labels_and_weights(self, block: Block) -> tuple[Any, Any]:
+        """Labels as the loss takes them, and weights; an example without a label has any label, and weight 0.
+
+        With weight 0 a learner predicts an example and changes nothing, and no sum counts it.
+        """
+        assert self.labels is not None
+        y, weights, missing = self.labels.encode(block.y), block.weights, block.unlabelled
+        if missing is None:
+            return y, weights
+        any_label = next((label for label in (1.0, 0.0, *y[~missing][:1]) if self.learner.loss.accepts(label)), 1.0)
+        weights = np.ones(len(block)) if weights is None else floats(weights, "weights")
+        return np.where(missing, any_label, y), np.where(missing, 0.0, weights)
 
     def _learn_halves(self, block: Block, before: int, error: NoRoom) -> Any:
         """A block that memory cannot hold, half by half, until the row is found that it cannot."""
@@ -315,9 +396,10 @@ class Driver:
         assert self.labels is not None
         ledger = self.accounts.ledger(self.learner, block)
         out, begin, skipped, stopped = np.empty(len(block)), 0, 0, ""
+        noted = () if self.probabilities is None else (self.probabilities[before : before + len(block)],)
         started = self.clock()
         while begin < len(block) and not stopped:
-            begin, why = self.learner.run_block(block, ledger, out, begin)
+            begin, why = self.learner.run_block(block, ledger, out, begin, *noted)
             if why and self.labels.task != "regress" and np.isnan(block.y[begin]):
                 why = self.labels.complaint(given[begin])
             if why and self.skipped + skipped >= self.most_skipped:
@@ -326,11 +408,20 @@ class Driver:
                 out[begin] = np.nan
                 skipped, begin = skipped + 1, begin + 1
         self.seconds += self.clock() - started
-        self.accounts.enter(self.learner, block, out)
+        missing = missing_labels(given)
+        if missing is None:
+            self.accounts.enter(self.learner, block, out)
+        else:
+            self.accounts.enter(self.learner, block.where(~missing), out[~missing])
         self.skipped += skipped
         self.refused += begin - int(np.count_nonzero(np.isfinite(out))) - skipped
+        if missing is not None:
+            self.unlabelled += int(np.count_nonzero(missing & np.isfinite(out)))
         if self.reports:
             self.baselines.enter(self.learner.loss, block.y, block.column_of_weights(), out)
+            self.metrics.enter(self.learner.loss, block.y, block.column_of_weights(), out)
+        if missing is not None and self.labels.task == "multiclass":
+            out[missing] = np.nan
         if stopped:
             self.stopped = BadExample(before + begin, stopped)
             return out[:begin]

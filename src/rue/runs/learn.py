@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 import numpy as np
 
 from rue import ledger as accounts
-from rue.compiled import kernel
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.mixture.standing import Course, Standing, standing
 from rue.ledger import Ledger
+from rue.memory import memory_limit
 from rue.norms import norm
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
+from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NO_CERTIFICATE, Driver
+from rue.runs.evaluation import Evaluation, score
+from rue.runs.holdout import Holdout
+from rue.runs.metrics import Metrics
 from rue.runs.predicting import predict
 from rue.runs.resuming import Learnt, history_entry, read_more, resumed
-from rue.streams import Block, Labels, ReadOptions, Stream, read
+from rue.streams import Block, Labels, ReadOptions, Stream, read, read_like
+from rue.streams.block import as_array, is_readable
+from rue.streams.chunk import Chunk
+from rue.streams.data import Data
+from rue.streams.stream import Arrays
 
-__all__ = ["PredictionLog", "Run", "certificate_of", "learn", "norm_of_point", "score"]
+__all__ = ["PredictionLog", "Run", "certificate_of", "evaluate", "learn", "norm_of_point", "score"]
 
 
 LARGEST = 1e150
 """The norm of a learnt point from which on no ball of that size is looked at: nothing would be proved about it."""
-
-
-@kernel
-def score(loss: Any, predictions: Any, y: Any, out: Any) -> None:
-    """ℓ(p, y) of each row."""
-    for i in range(y.size):
-        out[i] = loss.value(predictions[i], y[i])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,14 +59,15 @@ class Run:
     labels: Labels
     """The task, and which class stands for −1 and which for +1, or all the classes."""
     predictions: Any
-    """p_t, made before the update; NaN where the example was refused or skipped.
+    """p_t, made before the update, one for each row that was read; NaN where the example was refused or skipped.
 
-    Of more than two classes the probability of the one that came, negative where another had been given as much.
+    Of more than two classes the probability of the one that came, negative where another had been given as much; NaN
+    where the label is missing.
     """
     y: Any
-    """The labels as the loss takes them."""
+    """The labels as the loss takes them; NaN where the label is missing or the example was skipped."""
     weights: Any
-    """The examples' weights, or None."""
+    """The examples' weights, those of their classes among them, or None."""
     evidence: Evidence
     """The sums from which regret is certified; those of several runs add up (`run.evidence.merged`)."""
     refused: int
@@ -84,6 +88,25 @@ class Run:
     """Counters and baselines as a model file stores them."""
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     """What was learnt when: `data`, `examples`, `date`, `rue`; the last entry is this run's."""
+    baselines: Baselines = dataclasses.field(default_factory=Baselines, repr=False)
+    """What the best constant prediction, and saying the last label again, would have lost."""
+    metrics: Metrics = dataclasses.field(default_factory=Metrics)
+    """Accuracy, AUC, F1, MAE and the like of `predictions`, and how they were over time."""
+    holdout: Evaluation | None = None
+    """How the finished model did on the last rows, which were not learnt, if `learn` was given a `holdout`."""
+    test: Evaluation | None = None
+    """How the finished model did on the examples that `learn` was given as `test`."""
+    unlabelled: int = 0
+    """Examples without a label (None or NaN): predicted, but neither scored nor learnt."""
+    probabilities: Any = None
+    """Of more than two classes, those of every class, made before the update: a column for each of `labels.classes`.
+
+    0 for a class that had not been learnt yet, NaN in the row of an example that was refused or skipped; what a row
+    lacks to 1 is the probability that a class never seen before comes. None for two classes, for numbers, and where the
+    matrix would take an eighth of the memory or more.
+    """
+    class_weights: ClassWeights | None = None
+    """What the examples' weights were multiplied by."""
 
     @property
     def ledger(self) -> Ledger:
@@ -108,15 +131,24 @@ class Run:
 
     @property
     def mistakes(self) -> int | None:
-        """How many examples had y·p ≤ 0, a class that was not the most probable (Q4); None for a regression."""
+        """How many examples had y·p ≤ 0, a class that was not the most probable (Q4); None for a regression.
+
+        Every example counts as one, whatever its weight; `metrics["accuracy"]` is weighted, as `risk` is.
+        """
         return int(self.ledger.sums[accounts.MISTAKES]) if self.labels.task != "regress" else None
 
     @property
     def losses(self) -> Any:
-        """ℓ(p_t, y_t) for each example; NaN where it was refused or skipped."""
+        """ℓ(p_t, y_t) for each example; NaN where it was refused or skipped, or has no label."""
         out = np.empty(self.y.size)
         score(self.learner.loss, self.predictions, self.y, out)
-        return out
+        return np.where(np.isnan(self.y), np.nan, out)
+
+    @property
+    def scored(self) -> Any:
+        """Which rows count: they have a label, a weight above 0 and a finite prediction."""
+        weighty = True if self.weights is None else self.weights > 0.0
+        return np.isfinite(self.predictions) & ~np.isnan(self.y) & weighty
 
     @property
     def members(self) -> Standing | None:
@@ -131,6 +163,10 @@ class Run:
         largest magnitude: the default for learners that do so too.
         """
         return certificate_of(self.learner, self.evidence, self.refused + self.skipped, radius, domain, units)
+
+    def evaluate(self, chunks: Iterable[Chunk], bad: str = "stop") -> Evaluation:
+        """How the learner as it stands does on examples that it does not learn."""
+        return evaluate(self.learner, self.labels, self.baselines, chunks, bad)
 
     def predict(self, X: Any, as_: str = "score") -> Any:
         """Predictions for one example or many; they change nothing. As `rue predict` says them.
@@ -215,9 +251,13 @@ def learn(
     weights: Any = None,
     bad: str = "stop",
     task: str = "auto",
+    positive: Any = None,
+    class_weight: Any = None,
     units: str = "raw",
     witnesses: Any = None,
     curvature: bool = False,
+    holdout: float | None = None,
+    test: Any = None,
     **how: Unpack[ReadOptions],
 ) -> Run:
     """Learn a stream in one pass: predict each example, add up its loss, then learn it (docs/theory.md, Q1).
@@ -227,7 +267,16 @@ def learn(
     `format` are those of the command line, and the result is the same to the last bit. Classes may be written 0/1,
     −1/+1, true/false, or as any words, two or more; as other numbers with task="classify", or "multiclass" if a stream
     may hold two at first. The learner given is copied, never changed; by default it is the one that fits the labels. An
-    unusable example stops the run, or with bad="skip" is passed over and counted.
+    example whose label is missing (None or NaN) is predicted, not learnt, and counted. An unusable example stops the
+    run, or with bad="skip" is passed over and counted; `run.predictions` has an entry for every row all the same.
+
+    `holdout` and `test` measure the model that is kept: `run.holdout` is of the last rows, a share such as 0.2 or a
+    number of them, which are predicted at the end and never learnt; `run.test` of other examples, in a pair (X, y) of
+    arrays, or in a file or a table that has the columns of this one.
+
+    Of two classes the last in sorted order is +1, unless their meaning says otherwise (yes and no, 0 and 1) or
+    `positive` does. `class_weight` multiplies the weights of examples by those of their classes: a dictionary such as
+    {"yes": 5}, or "balanced", n/(k·n_c) with the counts so far (`ClassWeights`).
 
     To go on with a run or a model (`rue.load`), give it as the learner: a copy of it learns on, data are read as those
     it has learnt, classes keep their meaning, and loss, mistakes and certificate are of everything learnt so far, as if
@@ -242,21 +291,46 @@ def learn(
     >>> rue.learn(X, y, learner=rue.Perceptron()).mistakes
     10473
     """
-    kept = {"units": units, "witnesses": witnesses, "curvature": curvature}
+    evidence: dict[str, Any] = {"units": units, "witnesses": witnesses, "curvature": curvature}
+    options: dict[str, Any] = {"task": task, "bad": bad, "positive": positive, "class_weight": class_weight, **evidence}
     history: list[dict[str, Any]] = []
     if isinstance(learner, Learnt):
-        driver = resumed(learner, task=task, bad=bad, **kept)
+        driver = resumed(learner, **options)
         stream, history = read_more(learner, X, y, weights, dict(how)), learner.history
     else:
-        driver = Driver(learner, task=task, bad=bad, **kept)
-        stream = read(X, y, weights, **how)
+        driver, stream = Driver(learner, **options), read(X, y, weights, **how)
+    driver.notes_probabilities = True
     log, before = PredictionLog(), driver.examples
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
-    for part in driver.run(stream.reads(), lent=stream.lent):
-        log.add(driver, part.block, part.predictions)
+    held = None if holdout is None else Holdout(stream, holdout)
+    chunks = stream.reads() if held is None else held.training(stream.reads())
+    for part in driver.run(chunks, lent=stream.lent):
+        log.add(driver, part.block, part.predictions, part.probabilities, [row.place for row in part.skipped])
         part.require_good()
-    return log.run(driver, stream, [*history, history_entry(driver.examples - before)])
+    for note in driver.notes:
+        warnings.warn(note, stacklevel=2)
+    run = log.run(driver, stream, [*history, history_entry(driver.examples - before)])
+    if held is not None:
+        run = dataclasses.replace(run, holdout=run.evaluate(held.chunks(), bad))
+    if test is not None:
+        run = dataclasses.replace(run, test=run.evaluate(_test_chunks(run.features, test), bad))
+    return run
+
+
+def _test_chunks(features: dict[str, Any], test: Any) -> Iterator[Chunk]:
+    """The examples that `learn` is to test with: a file or a table, or a tuple of X, y and perhaps weights."""
+    if is_readable(test) and not isinstance(test, tuple):
+        return read_like(features, test).reads()
+    if not isinstance(test, tuple) or len(test) not in (2, 3):
+        raise SettingsError("learn: test is a pair (X, y), or a file or a table like the one that was learnt.")
+    X, *columns = test
+    if not is_readable(X):
+        return Arrays(X, *columns, *[None] * (3 - len(test))).reads()
+    stream = read_like(features, X)
+    assert isinstance(stream, Data)
+    stream.y, stream.weights = (*(as_array(column, "labels") for column in columns), None)[:2]
+    return stream.reads(labelled=False)
 
 
 class PredictionLog:
@@ -264,15 +338,45 @@ class PredictionLog:
 
     def __init__(self) -> None:
         self.parts: list[tuple[Any, Any, Any]] = []
+        self.probabilities: list[Any] | None = []
+        """Of more than two classes those of every class, for each part; None where they are not noted or too many."""
 
-    def add(self, driver: Driver, block: Block, predictions: Any) -> None:
-        """A block that was learnt and its predictions; copies, since a stream may use the block's memory again."""
-        if driver.labels is not None and len(block):
-            weights = None if block.weights is None else block.weights.copy()
-            self.parts.append((predictions, np.array(driver.labels.encode(block.y)), weights))
+    def add(
+        self, driver: Driver, block: Block, predictions: Any, probabilities: Any = None, skipped: Sequence[int] = ()
+    ) -> None:
+        """A block that was learnt and its predictions; copies, since a stream may use the block's memory again.
+
+        `skipped` has, for each row that was read and is not in the block, how many of the block's come before it.
+        """
+        if not len(block) and not skipped:
+            return
+        y = np.full(len(block), np.nan)
+        if driver.labels is None or not len(block):
+            probabilities = np.empty((len(block), 0))  # no class has come yet
+        else:
+            y = driver.labels.encode(block.y)
+        weights = None if block.weights is None else np.insert(block.weights, skipped, 0.0)
+        self.parts.append((np.insert(predictions, skipped, np.nan), np.insert(y, skipped, np.nan), weights))
+        rows = len(block) + sum(map(len, self.probabilities or []))
+        if probabilities is None or 64 * rows * probabilities.shape[1] >= memory_limit():
+            self.probabilities = None
+        elif self.probabilities is not None:
+            self.probabilities.append(np.insert(probabilities, skipped, np.nan, axis=0))
+
+    def matrix(self) -> Any:
+        """The probabilities of all parts, with a column for each class that came in any; None if there are none."""
+        if not self.probabilities:
+            return None
+        classes = self.probabilities[-1].shape[1]
+        padded = [np.pad(part, ((0, 0), (0, classes - part.shape[1]))) for part in self.probabilities]
+        for matrix, part in zip(padded, self.probabilities, strict=True):
+            matrix[np.isnan(part).all(axis=1)] = np.nan  # rows without a prediction
+        return np.concatenate(padded)
 
     def run(self, driver: Driver, stream: Stream, history: Iterable[dict[str, Any]] = ()) -> Run:
         """The whole run."""
+        if driver.unlabelled and driver.labels is None:
+            raise DataError("there is nothing to learn: every label is missing.")
         if driver.labels is None or driver.evidence is None:
             raise DataError("there are no examples to learn.")
         predictions, y = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
@@ -295,4 +399,21 @@ class PredictionLog:
             missing=driver.missing,
             counts=driver.counts(),
             history=list(history),
+            baselines=driver.baselines,
+            metrics=driver.metrics,
+            unlabelled=driver.unlabelled,
+            probabilities=self.matrix(),
+            class_weights=driver.class_weights,
         )
+
+
+def evaluate(learner: Learner, labels: Labels, training: Baselines, chunks: Iterable[Chunk], bad: str) -> Evaluation:
+    """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt."""
+    evaluation, frozen = Evaluation(learner.loss, labels, training), learner.frozen()
+    for chunk in chunks:
+        if chunk.first_bad and bad == "stop":
+            raise chunk.error(chunk.first_bad)
+        evaluation.skipped += len(chunk.bad)
+        if len(chunk.block):
+            evaluation.enter(chunk.block, frozen.predict_many(chunk.block))
+    return evaluation

@@ -17,22 +17,10 @@ from rue.streams.labels import plain
 from rue.streams.stream import Arrays
 from rue.streams.tables.columns import require_columns
 
-__all__ = ["READINGS", "predict", "probabilities", "read_as", "require_reading", "scores", "sparse_matrix"]
+__all__ = ["READINGS", "predict", "probabilities", "read_as", "require_reading", "sparse_matrix"]
 
 READINGS = ("score", "probability", "label")
 """What `as_` (on the command line `--as`) may ask for."""
-
-
-def scores(learner: Learner, X: Any) -> Any:
-    """What a model that is left alone says of some rows: a score for each.
-
-    Of more than two classes a row of probabilities: of a class never seen before, then of the classes 1, 2, ….
-
-    Whatever asks a finished model asks here: `Run.predict`, `Model.predict`, `rue predict`, `rue.explain` and the
-    estimators of `rue.sklearn`. One example at a time (`Learner.predict`) and `rue.river` ask the live learner.
-    """
-    # This line alone decides which weights answer: those of the learner as it stands, or their average.
-    return learner.predict_many(X, average=bool(learner.algorithm.averaging))
 
 
 def predict(
@@ -51,11 +39,11 @@ def predict(
     """
     require_reading(as_)
     one, stream = _opened(learner, dict(features or {}), names or {}, X)
-    parts = []
+    model, parts = learner.frozen(), []  # which weights answer: those of the model that stays when learning stops
     for chunk in stream.reads(labelled=False):
         if chunk.first_bad:
             raise chunk.error(chunk.first_bad)
-        parts.append(scores(learner, chunk.block))
+        parts.append(model.predict_many(chunk.block))
     p = np.concatenate(parts) if parts else _no_scores(learner)
     answer = read_as(learner, labels, p, as_)
     if not one:
@@ -70,7 +58,7 @@ def require_reading(as_: str) -> None:
 
 
 def read_as(learner: Learner, labels: Labels | None, p: Any, as_: str) -> Any:
-    """Scores, as `scores` gives them, read as probabilities or labels.
+    """Scores, as `Frozen.predict_many` gives them, read as probabilities or labels.
 
     A probability is that of the class that scores above 0 mean; of more than two classes there is a column for each.
     """

@@ -10,6 +10,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.learners import Learner
 from rue.regret.bounds.trace import Recording, Trace
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import Driver
 from rue.runs.learn import Run
 from rue.streams import read
@@ -40,15 +41,20 @@ def trace(source: Learner | Run, X: Any, y: Any = None, weights: Any = None) -> 
     driver = Driver.bare(learner, recording)
     driver.labels = None if run is None else run.labels
     driver.most_skipped = 0.0 if run is None else run.skipped
+    if run is not None and run.class_weights is not None:
+        driver.class_weights = ClassWeights(run.class_weights.rule)
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
     stream, seen = read(X, y, weights), 0
     for part in driver.run(stream.reads()):
         part.require_good()
-        end = seen + part.predictions.size
-        if run is not None and not np.array_equal(part.predictions, run.predictions[seen:end], equal_nan=True):
+        predictions = np.insert(part.predictions, [row.place for row in part.skipped], np.nan)
+        end = seen + predictions.size
+        if run is not None and not np.array_equal(predictions, run.predictions[seen:end], equal_nan=True):
             raise DataError("trace: the run made other predictions on this stream: give the stream it was made on.")
-        recording.add_features(copy.deepcopy(part.block) if stream.lent else part.block, part.predictions)
+        missing = part.block.unlabelled
+        scored = part.predictions if missing is None else np.where(missing, np.nan, part.predictions)
+        recording.add_features(copy.deepcopy(part.block) if stream.lent else part.block, scored)
         seen = end
     if run is not None and seen != run.predictions.size:
         raise DataError(f"trace: the run saw {run.predictions.size} examples, but here are {seen}.")

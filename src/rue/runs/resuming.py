@@ -14,9 +14,12 @@ from rue.learners import Learner
 from rue.learners.mixture.standing import Course
 from rue.learners.turns import Turn
 from rue.regret.certificates.evidence import Evidence
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import Driver
+from rue.runs.metrics import Metrics
 from rue.streams import Labels, Stream, as_array, read, read_like
 from rue.streams.block import is_readable
+from rue.streams.labels import is_called
 from rue.version import __version__
 
 __all__ = ["Learnt", "history_entry", "read_more", "resumed"]
@@ -41,6 +44,8 @@ class Learnt(Protocol):
     @property
     def course(self) -> Course: ...
     @property
+    def metrics(self) -> Metrics: ...
+    @property
     def history(self) -> list[dict[str, Any]]: ...
 
 
@@ -50,23 +55,30 @@ def history_entry(examples: int, data: Iterable[str] = ()) -> dict[str, Any]:
     return {"data": list(data), "examples": examples, "date": now, "rue": __version__}
 
 
-def resumed(model: Learnt, *, task: str, bad: str, units: str, witnesses: Any, curvature: bool) -> Driver:
+def resumed(model: Learnt, *, task: str, bad: str, positive: Any, class_weight: Any, **evidence: Any) -> Driver:
     """A driver that goes on with a copy of what was learnt; options that contradict it are refused.
 
-    A model without evidence, as that of a learner that was saved alone, gets new evidence, of what comes from now on.
+    A model without evidence, as that of a learner that was saved alone, gets new evidence, of what comes from now on:
+    `evidence` has the options `units`, `witnesses` and `curvature`.
     """
     with Turn(model.learner, wait=True):  # together, because they share the numbering of features
-        learner, evidence, course = copy.deepcopy((model.learner, model.evidence, model.course))
+        learner, known, course = copy.deepcopy((model.learner, model.evidence, model.course))
     labels = model.labels
     if labels is not None and task not in ("auto", labels.task):
         raise _contradiction("task", task, f"its task is {labels.task!r}")
-    if evidence is None or labels is None:
-        driver = Driver(learner, task=task, bad=bad, units=units, witnesses=witnesses, curvature=curvature)
+    if labels is not None and positive is not None and not is_called(labels.positive, positive):
+        raise _contradiction("positive", positive, f"its positive class is {shown(labels.positive)}")
+    if known is None or labels is None:
+        driver = Driver(learner, task=task, bad=bad, positive=positive, class_weight=class_weight, **evidence)
         driver.labels, driver.course = labels, course
-    else:
-        _require_same_evidence(evidence, units, witnesses, curvature)
-        driver = Driver.resume(learner, labels, evidence, course=course, bad=bad)
-        driver.restore(model.counts)
+        return driver
+    _require_same_evidence(known, **evidence)
+    driver = Driver.resume(learner, labels, known, course=course, bad=bad)
+    driver.restore(model.counts)
+    driver.metrics = copy.deepcopy(model.metrics)
+    given, own = ClassWeights.make(class_weight), driver.class_weights
+    if given is not None and (own is None or own.rule != given.rule):
+        raise _contradiction("class_weight", class_weight, f"its class_weight is {shown(own and own.rule)}")
     return driver
 
 

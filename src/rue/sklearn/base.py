@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -20,9 +21,9 @@ from rue.models.file import Model
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import EvidenceAccounts
+from rue.runs.class_weights import BALANCED, ClassWeights
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.learn import certificate_of
-from rue.runs.predicting import scores
 from rue.runs.resuming import history_entry
 from rue.streams import Labels
 
@@ -85,11 +86,11 @@ class Online(BaseEstimator):
         check_is_fitted(self, "learner_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         with self._turn:
-            return scores(self.learner_, _canonical(X))
+            return self.learner_.frozen().predict_many(_canonical(X))
 
     @property
     def _point(self) -> Any:
-        return self.learner_.average if self.learner_.algorithm.averaging else self.learner_.point
+        return self.learner_.frozen().point
 
     @property
     def loss_(self) -> float:
@@ -190,16 +191,23 @@ def gives_chances(model: Any) -> bool:
 
 
 class Classifier(ClassifierMixin, Online):
-    """A learner of classes; of two, `classes_[1]` is the one that predictions above 0 mean."""
+    """A learner of classes; of two, `classes_[1]` is the one that predictions above 0 mean.
+
+    `class_weight` is what scikit-learn's classifiers have: a dictionary of weights by class, or "balanced", with which
+    an example of class c weighs n/(k·n_c), n examples of k classes, n_c of them of class c. `fit` counts all of y, as
+    scikit-learn does; `partial_fit` counts what has come so far, the example itself included.
+    """
 
     classes_: Any
+    class_weight: Any
+    class_counts_: ClassWeights
 
     def _new_learner(self, classes: int) -> Learner:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from the beginning, in the order of the rows."""
-        return self._fit_rows(X, y, None, sample_weight, True)._settled()
+        return self._fit_rows(X, y, None, sample_weight, True, whole=True)._settled()
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning; the first call needs to know all the classes there will be."""
@@ -208,7 +216,7 @@ class Classifier(ClassifierMixin, Online):
             raise SettingsError("partial_fit: the first call needs all the classes there will be: give classes=….")
         return self._fit_rows(X, y, classes, sample_weight, anew)
 
-    def _fit_rows(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool) -> Self:
+    def _fit_rows(self, X: Any, y: Any, classes: Any, sample_weight: Any, anew: bool, *, whole: bool = False) -> Self:
         X, y, weights = self._checked(X, y, sample_weight, anew, False)
         check_classification_targets(y)
         if classes is not None:
@@ -226,17 +234,37 @@ class Classifier(ClassifierMixin, Online):
                 raise SettingsError(f"{type(self).__name__}: {learner.loss!r} is for numbers, not for classes.")
             self.classes_ = known
             self._begin(learner)
-        self._learn(X, self._numbers(y), weights)
+            self.class_counts_ = ClassWeights(BALANCED)
+        numbers = self._numbers(y)
+        if self.class_weight is not None:
+            factors = self._class_factors(y, numbers, weights, whole)
+            weights = factors if weights is None else factors * weights
+        self._learn(X, numbers, weights)
         return self
+
+    def _class_factors(self, y: Any, numbers: Any, weights: Any, whole: bool) -> Any:
+        """What the weight of each example is multiplied by because of its class; those learnt so far are counted."""
+        running = self.class_weight == BALANCED and not whole
+        factors = (
+            self.class_counts_.factors(numbers, weights)
+            if running
+            else compute_class_weight(self.class_weight, classes=self.classes_, y=y)[self._places(y)]
+        )
+        self.class_counts_.count(numbers, weights)
+        return factors
 
     def _numbers(self, y: Any) -> Any:
         """Labels as the loss takes them: −1 and +1, or 1, 2, … in the order of `classes_`."""
-        places = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        places = self._places(y)
         strange = np.flatnonzero(self.classes_[places] != y)
         if strange.size:
             label, classes = shown(y[strange[0]]), shown(self.classes_.tolist())
             raise DataError(f"row {strange[0]}: the label {label} is none of the classes {classes}.")
         return 2.0 * places - 1.0 if self._two else 1.0 + places
+
+    def _places(self, y: Any) -> Any:
+        """Where in `classes_` labels are."""
+        return np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
 
     @property
     def _two(self) -> bool:

@@ -41,7 +41,9 @@ class _BinaryClassifier(Classifier):
 class RueClassifier(Classifier):
     """A classifier with no learning rate to choose: `rue.Mixture`, `rue.SoftmaxMixture` for many classes (B12).
 
-    `budget` is the number of bytes a feature may take (for each class, if there are more than two).
+    `budget` is the number of bytes a feature may take (for each class, if there are more than two). `class_weight` is
+    None, a dictionary of weights by class, or "balanced": `fit` then counts the classes of all of y, as scikit-learn
+    does, and `partial_fit` those that have come so far.
 
     >>> import numpy as np
     >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array(["yes", "no", "yes", "no"])
@@ -49,8 +51,14 @@ class RueClassifier(Classifier):
     array(['yes', 'no'], dtype='<U3')
     """
 
-    def __init__(self, loss: Any = "logistic", budget: int | None = None, intercept: bool = True) -> None:
-        self.loss, self.budget, self.intercept = loss, budget, intercept
+    def __init__(
+        self,
+        loss: Any = "logistic",
+        budget: int | None = None,
+        intercept: bool = True,
+        class_weight: Any = None,
+    ) -> None:
+        self.loss, self.budget, self.intercept, self.class_weight = loss, budget, intercept, class_weight
 
     def _new_learner(self, classes: int) -> Learner:
         if classes == 2:
@@ -95,8 +103,10 @@ class OGDClassifier(_BinaryClassifier):
         step: Any = "theory",
         average: Any = "none",
         intercept: bool = True,
+        class_weight: Any = None,
     ) -> None:
         self.loss, self.domain, self.step, self.average, self.intercept = loss, domain, step, average, intercept
+        self.class_weight = class_weight
 
     def _new_binary_learner(self) -> Learner:
         return OGD(self.loss, self.domain, self.step, average=self.average, intercept=self.intercept)
@@ -136,8 +146,8 @@ class PerceptronClassifier(_BinaryClassifier):
 
     loss = "perceptron"
 
-    def __init__(self, average: Any = "none", intercept: bool = True) -> None:
-        self.average, self.intercept = average, intercept
+    def __init__(self, average: Any = "none", intercept: bool = True, class_weight: Any = None) -> None:
+        self.average, self.intercept, self.class_weight = average, intercept, class_weight
 
     def _new_binary_learner(self) -> Learner:
         return Perceptron(average=self.average, intercept=self.intercept)
@@ -158,9 +168,15 @@ class SVMClassifier(_BinaryClassifier):
     loss = "hinge"
 
     def __init__(
-        self, alpha: float = 0.01, weighting: str = "uniform", project: bool = False, intercept: bool = True
+        self,
+        alpha: float = 0.01,
+        weighting: str = "uniform",
+        project: bool = False,
+        intercept: bool = True,
+        class_weight: Any = None,
     ) -> None:
         self.alpha, self.weighting, self.project, self.intercept = alpha, weighting, project, intercept
+        self.class_weight = class_weight
 
     def _new_binary_learner(self) -> Learner:
         return SVM(self.alpha, self.weighting, project=self.project, intercept=self.intercept)

@@ -23,6 +23,8 @@ class Fixed(Step):
 
     >>> Fixed(0.1).eta(1000, None)
     0.1
+
+    docs/theory.md, B5.
     """
 
     value: float
@@ -38,10 +40,15 @@ class Fixed(Step):
 @register("step", "sqrt")
 @parameter
 class Sqrt(Step):
-    """η/√t: the step for convex losses and any number of rounds (A2, B3).
+    """η/√t: the step for convex losses and any number of rounds (A2, B3; Zinkevich 2003).
+
+    On a ball of radius U with gradients ‖g_t‖ ≤ G the regret is at most (2U²/η + G²η)√T, least at η = √2·U/G, which
+    `Theory` chooses.
 
     >>> Sqrt(0.5).eta(4, None)
     0.25
+
+    docs/theory.md, B3.
     """
 
     value: float
@@ -59,7 +66,8 @@ class Sqrt(Step):
 class Strong(Step):
     """1/(σt), and 1/Σσ_i when rounds have weights, σ_i = σ·weight: the step for σ-strongly convex rounds (A4, B8).
 
-    On losses that are only convex it promises nothing (B7).
+    There it makes the regret logarithmic, at most (G²/(2σ))(1 + ln T) (Hazan, Agarwal and Kale 2007). On losses that
+    are only convex it promises nothing (B7).
 
     >>> from rue.steps import Seen
     >>> Strong(0.1).eta(20, Seen(mass=20.0, largest=1.0, gradients=1.0))
@@ -102,9 +110,14 @@ class Sequence(Step):
 class Adaptive(Step):
     """factor·(D/√2)/√(Σ‖g_i‖²): needs the diameter D, never a bound on the gradients (A8, B9).
 
+    The sum includes the gradient of the round itself. With factor 1 the regret is at most √2·D·√(Σ‖g_t‖²), within a
+    factor √2 of the best fixed step in hindsight (Streeter and McMahan 2010; Duchi, Hazan and Singer 2011).
+
     >>> from rue.steps import Seen
     >>> round(Adaptive(diameter=2.0).eta(3, Seen(mass=3.0, largest=1.0, gradients=8.0)), 6)
     0.5
+
+    docs/theory.md, A8 and B9.
     """
 
     factor: float = 1.0

@@ -49,6 +49,8 @@ class Horizon(Step):
     >>> print(OGD("hinge", "ball:10", Horizon(10_000)).explain())
     step U/(G√T) with U = 10, T = 10000 and G = X, the largest ‖x‖ so far, because hinge has slopes of at most 1
     (A9, B5)
+
+    On the ball the regret is then at most U·G·√T, which no learner can improve on (docs/theory.md, B5 and C2).
     """
 
     T: float
@@ -100,6 +102,9 @@ class Theory(Step):
     >>> print(OGD("square", "box:-1,1", Theory(), d=3).explain())
     step D/√2 over √Σ‖g‖² with D = 4, which needs no bound on the gradients (A8, B9); square on this domain gives no
     bound G
+
+    On the ball the regret is at most U·G·√(8T), 2√2 times the least that any learner can promise (docs/theory.md, A9,
+    B3 and C2).
     """
 
     G: float = 0.0

@@ -1,6 +1,6 @@
 """Streams of examples: blocks of rows with labels and weights."""
 
-from rue.streams.block import Block, as_array, blocks, floats, one_sparse_row
+from rue.streams.block import Block, as_array, as_labels, blocks, floats, missing_labels, one_sparse_row
 from rue.streams.labels import Labels
 from rue.streams.packaged import census
 from rue.streams.stream import ReadOptions, Stream, read, read_like
@@ -11,9 +11,11 @@ __all__ = [
     "ReadOptions",
     "Stream",
     "as_array",
+    "as_labels",
     "blocks",
     "census",
     "floats",
+    "missing_labels",
     "one_sparse_row",
     "read",
     "read_like",

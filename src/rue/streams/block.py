@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,7 +14,18 @@ from rue.errors import DataError
 from rue.rows import DenseRows, SparseRows
 from rue.streams.numbering import Numbering
 
-__all__ = ["Block", "as_array", "blocks", "csr_view", "floats", "is_readable", "is_stream", "one_sparse_row"]
+__all__ = [
+    "Block",
+    "as_array",
+    "as_labels",
+    "blocks",
+    "csr_view",
+    "floats",
+    "is_readable",
+    "is_stream",
+    "missing_labels",
+    "one_sparse_row",
+]
 
 ROWS = 65_536
 """Rows in a block cut from an array: large enough to cost nothing, small enough that Ctrl-C is answered soon."""
@@ -22,6 +34,8 @@ ROWS = 65_536
 @dataclasses.dataclass(frozen=True)
 class Block:
     """Consecutive examples: a matrix X (two-dimensional array or scipy sparse), labels y, and weights or None.
+
+    A label that is NaN or None is missing: a run predicts such an example and does not learn it.
 
     >>> import numpy as np
     >>> Block(np.eye(2), y=[1, -1]).width
@@ -40,7 +54,7 @@ class Block:
         for name, what in (("y", "labels"), ("weights", "weights")):
             column = getattr(self, name)
             if column is not None:
-                column = as_array(column, what)
+                column = as_labels(column) if name == "y" else as_array(column, what)
                 if column.shape != (X.shape[0],):
                     raise DataError(f"X has {X.shape[0]} rows, but the {what} have shape {column.shape}: one a row.")
                 object.__setattr__(self, name, column)
@@ -54,8 +68,31 @@ class Block:
     def sparse(self) -> bool:
         return not isinstance(self.X, np.ndarray)
 
+    @property
+    def unlabelled(self) -> Any:
+        """Which examples have no label, as a mask; None if all have one, or there are no labels at all."""
+        return None if self.y is None else missing_labels(self.y)
+
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    def labelled(self) -> Block:
+        """The examples that have a label; the same block if all have one."""
+        missing = self.unlabelled
+        return self if missing is None else self.where(~missing)
+
+    def where(self, mask: Any) -> Block:
+        """A copy of the rows that a mask selects."""
+        y, weights = (None if column is None else column[mask] for column in (self.y, self.weights))
+        X = self.X
+        if not self.sparse:
+            return Block(X[mask], y, weights)
+        lengths, stored = np.diff(X.indptr), slice(int(X.indptr[0]), int(X.indptr[-1]))
+        used = np.repeat(mask, lengths)
+        indptr = np.concatenate([[0], np.cumsum(lengths[mask])])
+        given = None if X.given is None else X.given[stored][used]
+        view = _View(indptr, X.indices[stored][used], X.data[stored][used], self.width, given, X.numbering)
+        return Block(view, y, weights)
 
     def part(self, start: int, stop: int) -> Block:
         """Some of its rows, as views."""
@@ -253,6 +290,47 @@ def as_array(values: Any, what: str) -> Any:
         return np.asarray(values)
     except (OverflowError, ValueError) as error:
         raise DataError(f"the {what} do not form an array of numbers: {error}.") from error
+
+
+def as_labels(values: Any) -> Any:
+    """An array of labels, in which those that are missing (None, NaN, pandas' NA) are NaN among numbers, else None.
+
+    >>> as_labels([1, None, 2]), as_labels(["yes", None, float("nan")])
+    (array([ 1., nan,  2.]), array(['yes', None, None], dtype=object))
+    """
+    column = as_array(values, "labels")
+    listed = isinstance(values, list | tuple) and column.dtype.kind == "U"  # where NumPy has made 'nan' of NaN
+    if column.ndim != 1 or not (listed or column.dtype.kind == "O"):
+        return column
+    labels = list(values) if listed else column.tolist()
+    try:
+        if not any(map(_is_missing, set(labels))):  # a few labels instead of all: a block is made several times
+            return column
+    except TypeError:  # a label that cannot be hashed is refused elsewhere
+        return column
+    missing = [_is_missing(label) for label in labels]
+    column = np.empty(len(labels), dtype=object)
+    column[:] = labels
+    column[missing] = None
+    numeric = (isinstance(label, numbers.Real) and not isinstance(label, bool) for label in column if label is not None)
+    return column.astype(np.float64) if all(numeric) else column
+
+
+def missing_labels(y: Any) -> Any:
+    """Which labels of an array as `as_labels` makes it are missing, as a mask; None if none is."""
+    if y.dtype.kind not in "fO":
+        return None
+    missing = np.isnan(y) if y.dtype.kind == "f" else np.asarray(y == None, dtype=np.bool_)  # noqa: E711 (of each label)
+    return missing if missing.any() else None
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # of pandas' NA, of which even that is not known
+        return True
+    except ValueError:  # an array, which is no label
+        return False
 
 
 def floats(values: Any, what: str) -> Any:

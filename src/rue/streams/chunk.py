@@ -46,6 +46,8 @@ class BadRow:
     """The name of the column, or "" where that says nothing."""
     why: str
     """What is wrong, with the offending text, shortened."""
+    tag: str = ""
+    """Its tag, as in `Chunk.tags`, where it could be read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Chunk:
     """The line of each good row, counted from 1."""
     bad: tuple[BadRow, ...] = ()
     tags: tuple[str, ...] | None = None
-    """VW's tags, one for each good row."""
+    """What tells the good rows apart: VW's tags, or the column named as the id of a table; "" for a row without one."""
     names: tuple[tuple[int, str], ...] = ()
     """Slot and name of hashed features, if names were asked for: those not known yet when the chunk was parsed.
 
@@ -90,6 +92,26 @@ class Chunk:
     def first_bad(self) -> BadRow | None:
         """The row at which to stop, if bad rows stop the reading."""
         return self.bad[0] if self.bad else self.unfinished
+
+    def split(self, rows: int) -> tuple[Chunk, Chunk]:
+        """Its first rows, some but not all, and the others; a bad row goes with the good row before it."""
+        first, second = (
+            {
+                "block": self.block.part(part.start, part.stop),
+                "lines": self.lines[part],
+                "tags": None if self.tags is None else self.tags[part],
+                "missing": None if self.missing is None else self.missing[part],
+            }
+            for part in (slice(0, rows), slice(rows, len(self.block)))
+        )
+        later = [bad for bad in self.bad if bad.place > rows]
+        end = self.end if rows >= len(self.block) else self.before_line(int(self.lines[rows]))
+        bad_first = tuple(bad for bad in self.bad if bad.place <= rows)
+        bad_later = tuple(dataclasses.replace(bad, place=bad.place - rows) for bad in later)
+        return (
+            dataclasses.replace(self, **first, bad=bad_first, unfinished=None, end=end),
+            dataclasses.replace(self, **second, bad=bad_later),
+        )
 
     def error(self, bad: BadRow) -> DataError:
         """The error to raise for a bad row: it names file, line and column; in memory, the row counted from 0.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ from rue.streams.files.pieces import Piece, text_pieces
 from rue.streams.files.sources import Source
 from rue.streams.formats import Format, TableFormat, TextFormat, find_source, formats, has_known_suffix
 from rue.streams.names import Names
-from rue.streams.tables.columns import Columns, find_column, plan
+from rue.streams.tables.columns import Columns, find_column, find_id, plan
 from rue.streams.tables.table import Table
 
 __all__ = ["Data"]
@@ -71,7 +72,15 @@ class Data:
     weight: str | int | None = None
     drop: tuple[str | int, ...] = ()
     category: tuple[str | int, ...] = ()
+    id: str | int | None = None
+    """The column that tells rows apart; of VW text `tag`."""
+    text: tuple[str | int, ...] = ()
+    """Columns of text, which become words; others are found by their first rows."""
     separator: str | None = None
+    decimal: str = "."
+    """What numbers have before their fraction: a point or a comma."""
+    order: str = ""
+    """How dates in text are written, beside ISO 8601: "day-first" or "month-first"."""
     bits: int = 20
     max_line: int = MAX_LINE
     """MiB that a line of text may have: a longer one is a bad row."""
@@ -95,6 +104,8 @@ class Data:
             raise SettingsError("a pipe (-) cannot be one of several files.")
         if not 1 <= self.max_line <= LARGEST_LINE:
             raise SettingsError(f"max_line must lie between 1 and {LARGEST_LINE} MiB, not {self.max_line}.")
+        if self.decimal not in (".", ","):
+            raise SettingsError(f"the decimal sign is a point or a comma, not {self.decimal!r}.")
         self.paths = _expand_folders(self.paths, self.format_name)
         self.sources = [find_source(path, self.format_name) for path in self.paths]
         self._heads: dict[tuple[int, int], str] = {}
@@ -114,13 +125,19 @@ class Data:
                 raise DataError(f"{source.name}: {format_.needs_file}")
         if format_.tabular and self.target is None and self.columns is None and self.y is None:
             raise SettingsError("say which column to predict: --target NAME (in Python target=), or -1 for the last.")
-        if not format_.tabular and (self.target or self.weight or self.drop or self.category or self.separator):
+        if self.id is not None and not format_.tabular and not (self.format == "vw" and self.id == "tag"):
+            tags = "the id of an example is its tag: say --id tag." if self.format == "vw" else "there are no columns."
+            raise SettingsError(f"--id {self.id}: in {self.format} {tags}")
+        roles = self.target or self.weight or self.drop or self.category or self.text
+        if not format_.tabular and (roles or self.separator or self.order or self.decimal != "."):
             raise SettingsError(
-                f"--target, --weight, --drop, --category and --separator are for tables, not {self.format}."
+                "--target, --weight, --drop, --category, --text, --separator, --decimal, --day-first and --month-first "
+                f"are for tables, not {self.format}."
             )
         if not in_memory and (self.y is not None or self.weights is not None):
             raise SettingsError(f"{self.sources[0].name}: labels and weights are in the file, not arrays beside it.")
-        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line)
+        decimal = self.decimal if self.columns is None else self.columns.decimal
+        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line, decimal=decimal)
 
     @classmethod
     def like(
@@ -131,6 +148,7 @@ class Data:
         separator: str | None = None,
         names: dict[int, str] | None = None,
         max_line: int = MAX_LINE,
+        id_column: str | int | None = None,
         y: Any = None,
         weights: Any = None,
     ) -> Data:
@@ -147,6 +165,7 @@ class Data:
         return cls(
             paths,
             format_name,
+            id=id_column,
             separator=separator,
             bits=int(features.get("bits", 20)),
             max_line=max_line,
@@ -155,6 +174,21 @@ class Data:
             y=y,
             weights=weights,
         )
+
+    def id_name(self, chunk: Chunk) -> str | None:
+        """What the tags of a chunk are called: the column they come from, `tag` in VW text; None if there are none.
+
+        In VW text they are found in the first chunk that is read, unless the id is named.
+        """
+        if self.columns is not None:
+            name: str | None = self.columns.id
+            return name
+        return "tag" if self.id is not None or chunk.tags is not None else None
+
+    @property
+    def piped(self) -> bool:
+        """Whether it is a pipe, whose rows come when they come."""
+        return any(source.piped for source in self.sources)
 
     @property
     def size(self) -> int | None:
@@ -177,16 +211,37 @@ class Data:
     ) -> Iterator[Chunk]:
         """The chunks after a position, in order, parsed ahead; without `labelled`, labels may be missing."""
         stop, after = stop or threading.Event(), after or Position()
-        for chunk in self._with_arrays(read_ahead(partial(self._parsers, after, labelled), stop)):
+        for chunk in self._with_arrays(read_ahead(partial(self._parsers, after, labelled), stop), after.file):
             if self.columns is not None and not self.names.of:
                 self.names.add(enumerate(self.columns.own))
             self.names.add(chunk.names)
             yield chunk
 
-    def _with_arrays(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Give the rows of tables in memory their labels and weights where these are arrays, a value for each row."""
+    def starts(self) -> Iterator[tuple[int, Position]] | None:
+        """As `Stream.starts`: files are read once to count their examples, tables in memory know their rows."""
+        if any(source.piped for source in self.sources):
+            return None
+        if self.format != "table":
+            return self._counted()
+        if not all(hasattr(table, "__len__") for table in self.paths):
+            return None  # an Arrow reader
+        ends = itertools.accumulate(map(len, self.paths), initial=0)
+        return ((rows, Position(file=file)) for file, rows in enumerate(ends))
+
+    def _counted(self) -> Iterator[tuple[int, Position]]:
+        rows, place = 0, Position()
+        for chunk in self.reads():
+            yield rows, place
+            rows, place = rows + len(chunk.block), dataclasses.replace(chunk.end, tail=Position().tail)
+        yield rows, place
+
+    def _with_arrays(self, chunks: Iterator[Chunk], file: int) -> Iterator[Chunk]:
+        """Give the rows of tables in memory their labels and weights where these are arrays, a value for each row.
+
+        `file` is the table that the chunks begin in.
+        """
         given = [column for column in (self.y, self.weights) if column is not None]
-        file, before, after = 0, 0, 0
+        before = after = sum(map(len, self.paths[:file])) if given else 0
         for chunk in chunks:
             if given:
                 if chunk.end.file != file:
@@ -252,11 +307,22 @@ class Data:
                 weight=self.weight,
                 drop=self.drop,
                 category=self.category,
+                id_column=self.id,
+                text=self.text,
                 bits=self.bits,
+                decimal=self.decimal,
+                order=self.order,
+                first=table.first,
             )
             words = {name for name in self.columns.used if self.columns.kind(name) == "category"}
             words -= {find_column(name, names, "category") for name in self.category}
             self.warnings += [f"{source.name}: {why}" for name, why in table.suspicious_columns() if name in words]
+            found = set(self.columns.texts) - {find_column(name, names, "text") for name in self.text}
+            self.warnings += [f"{source.name}: {_taken_as_text(name)}" for name in self.columns.texts if name in found]
+        elif self.id is not None:
+            self.columns = dataclasses.replace(self.columns, id=find_id(self.id, table.schema))
+        elif self.columns.id not in names and not labelled:
+            self.columns = dataclasses.replace(self.columns, id=None)
         self.columns.require(names, labelled)
 
     def _names_to_extend(self) -> Names | None:
@@ -322,6 +388,10 @@ class Data:
                     self._heads[i, most] = digest(file.read(most))
             digests.append(self._heads[i, most])
         return digests
+
+
+def _taken_as_text(name: str) -> str:
+    return f"column {name} is taken as text, a feature for each word; --category {name} takes each text as a whole."
 
 
 def _parse_text(format_: TextFormat, piece: Piece, names: Names | None) -> Chunk:

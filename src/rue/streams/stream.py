@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypedDict, Unpack
 
 from rue.errors import DataError, SettingsError, shown
-from rue.streams.block import Block, as_array, blocks, is_readable, is_stream
+from rue.streams.block import Block, as_array, as_labels, blocks, is_readable, is_stream
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
 from rue.streams.names import Names
 
-__all__ = ["Arrays", "ReadOptions", "Stream", "read", "read_like"]
+__all__ = ["Arrays", "ReadOptions", "Stream", "date_order", "read", "read_like"]
 
 
 class Stream(Protocol):
@@ -38,6 +38,13 @@ class Stream(Protocol):
         """The chunks, with their bad rows and positions; without `labelled`, labels may be missing."""
         ...
 
+    def starts(self) -> Iterator[tuple[int, Position]] | None:
+        """Numbers of rows and how far reading has come before each, from 0 up to the number of all rows.
+
+        None for a pipe or an iterator, which can be read only once.
+        """
+        ...
+
     def describe(self) -> dict[str, Any]:
         """What a model must know of it to read other data in the same way."""
         ...
@@ -51,7 +58,17 @@ class ReadOptions(TypedDict, total=False):
     drop: Iterable[str | int]
     """Columns to leave out."""
     category: Iterable[str | int]
-    """Columns of numbers that are categories."""
+    """Columns of numbers or of text that are categories: each value is a feature."""
+    text: Iterable[str | int]
+    """Columns of text that become words; a column of sentences is found by itself."""
+    id: str | int
+    """A column that tells rows apart, such as a name or a number, and is no feature."""
+    decimal: str
+    """What numbers have before their fraction: `"."`, or `","` as in 3,14."""
+    day_first: bool
+    """Whether dates are written as 31.12.2026 or 31/12/2026; ISO 8601 (2026-12-31) needs no option."""
+    month_first: bool
+    """Whether dates are written as 12/31/2026."""
     separator: str
     """What separates the columns of a CSV; detected automatically if not given."""
     bits: int
@@ -90,14 +107,25 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
         return Arrays(X, y, weights)
     sources = _sources(X)
     format_name, bits = options.pop("format", None), options.pop("bits", 20)
-    for name in ("drop", "category"):
+    options["order"] = date_order(options.pop("day_first", False), options.pop("month_first", False))
+    for name in ("drop", "category", "text"):
         given = options.pop(name, ())
         options[name] = (given,) if isinstance(given, str | int) else tuple(given)
     columns: dict[str, Any] = {}
     for name, array, value in (("target", "y", y), ("weight", "weights", weights)):
         if value is not None:
-            columns |= {name: value} if isinstance(value, str | int) else {array: as_array(value, array)}
+            if isinstance(value, str | int):
+                columns[name] = value
+            else:
+                columns[array] = as_labels(value) if array == "y" else as_array(value, array)
     return Data(sources, format_name, bits=bits, **columns, **options)
+
+
+def date_order(day_first: bool, month_first: bool) -> str:
+    """What `Data` calls the order of day, month and year."""
+    if day_first and month_first:
+        raise SettingsError("dates have their day first or their month first, not both.")
+    return "day-first" if day_first else "month-first" if month_first else ""
 
 
 def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None, **how: Any) -> Stream:
@@ -150,6 +178,12 @@ class Arrays:
             lines = range(rows + 1, rows + len(block) + 1)
             rows += len(block)
             yield Chunk(block, lines, end=Position(rows, rows))
+
+    def starts(self) -> Iterator[tuple[int, Position]] | None:
+        if is_stream(self.X):
+            return None
+        rows = len(self.X) if isinstance(self.X, Block | list | tuple) else int(self.X.shape[0])
+        return iter([(0, Position()), (rows, Position(rows, rows))])
 
     def describe(self) -> dict[str, Any]:
         return {}

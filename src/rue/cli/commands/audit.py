@@ -41,7 +41,15 @@ def audit(
     require_apart({"--report": report_path})
     learner, task = learning.make()
     task = task if task != "auto" else data.task
-    driver = Driver(learner, task=task, bad=data.bad, intercept=learning.intercept, budget=learning.budget)
+    driver = Driver(
+        learner,
+        task=task,
+        bad=data.bad,
+        intercept=learning.intercept,
+        budget=learning.budget,
+        positive=data.positive,
+        class_weight=data.class_weight,
+    )
     stream = data.open(paths)
     require_not_read({"--report": report_path}, stream.paths)
     blocks: list[Block] = []
@@ -59,7 +67,7 @@ def audit(
     if not driver.examples:
         raise DataError("there are no examples to learn.")
     result = audited(log.run(driver, stream), blocks, radius=radius)
-    summary = report(driver, radius=radius, audit=result, total=time.monotonic() - started)
+    summary = report(driver, radius=radius, audit=result, total=time.monotonic() - started, columns=stream.columns)
     write_report(summary, report_path)
     say(page(summary, width=columns()))
     return 0 if result.passed else 1

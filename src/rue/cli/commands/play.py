@@ -19,10 +19,8 @@ __all__ = ["play"]
 
 @o.command
 def play(
-    learner: Annotated[str, typer.Argument(metavar="LEARNER", help="ogd, leader, perceptron, adaptive, …")],
-    opponent: Annotated[
-        str, typer.Argument(metavar="ADVERSARY", help="orthogonal:5, margin:25, signs, flip-flop, guessing.")
-    ],
+    learner: Annotated[str, typer.Argument(metavar="LEARNER", help=o.listed("learner", "ogd"))],
+    opponent: Annotated[str, typer.Argument(metavar="ADVERSARY", help=o.listed("opponent", "orthogonal:5"))],
     *,
     rounds: Annotated[
         int | None, typer.Option(min=1, help="How long; the opponent's usual length if not given.")

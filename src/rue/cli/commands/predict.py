@@ -5,22 +5,22 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from rue.cli import options as o
-from rue.cli.running import Predictions, csv_row
+from rue.cli.predictions import EMPTY, as_cells, csv_row, every_row
 from rue.cli.standard import writing_stdout
 from rue.errors import SettingsError, shown
 from rue.learners import ClassLearner
-from rue.ledger import EXAMPLES, LOSS, MISTAKES, WEIGHT
 from rue.models.file import Model, load_model
-from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
-from rue.regret.certificates.evidence import open_evidence
-from rue.runs.predicting import probabilities, scores
-from rue.streams import Block
+from rue.outputs import Output, require_apart, require_not_read, require_standard_output, require_writable
+from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words
+from rue.runs.baselines import Baselines
+from rue.runs.driver import NUMBERS
+from rue.runs.evaluation import Evaluation
+from rue.runs.predicting import probabilities
 from rue.streams.data import Data
-from rue.streams.labels import plain
+from rue.streams.labels import class_order, plain
 
 __all__ = ["predict"]
 
@@ -29,13 +29,13 @@ __all__ = ["predict"]
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model written by `rue learn --model`.")],
     paths: o.DataPaths,
-    data: Annotated[o.DataOptions, "format separator max_line bad"],
+    data: Annotated[o.DataOptions, "format id separator max_line bad"],
     out: Annotated[
         str | None, typer.Option("-o", "--out", metavar="OUT.csv", help="Where to; stdout if not given.")
     ] = None,
     reading: Annotated[str, typer.Option("--as", help="score, probability or label.")] = "score",
 ) -> int:
-    """Predict with a model that stands still; where the data have labels, say its loss and error too.
+    """Predict with a model that stands still; where the data have labels, say its loss, baselines and metrics too.
 
     `rue predict clicks.rue tomorrow.csv -o predictions.csv --as probability`
     """
@@ -49,89 +49,97 @@ def predict(
     learner = loaded.learner
     stream = data.open_like(loaded.features, paths)
     require_not_read({"--out": out}, [model, *stream.paths])
-    book = open_evidence(learner.loss)
+    evaluation = Evaluation(learner.loss, loaded.labels or NUMBERS, Baselines.from_dict(loaded.counts))
     table = learner.loss.task == "multiclass" and reading != "label"
-    columns = _heads(loaded) if table else ("prediction",)
-    writer = None if out is None else Predictions(out, columns=columns)
+    columns = _heads(loaded) if table else (_head(loaded, reading),)
+    writer = None if out is None else Output(out)
     try:
-        skipped = _predict_all(loaded, stream, book, reading, data.bad, writer, columns)
+        _predict_all(loaded, stream, evaluation, reading, data.bad, writer, columns)
         if writer is not None:
             writer.finish()
     finally:
         if writer is not None:
             writer.abandon()
-    sums = book.ledger.sums
-    if sums[EXAMPLES]:
-        many = "mistake" if sums[MISTAKES] == 1.0 else "mistakes"
-        wrong = f", {int(sums[MISTAKES]):,} {many} ({sums[MISTAKES] / sums[EXAMPLES]:.2%})"
-        wrong = wrong if loaded.labels is not None and loaded.labels.task != "regress" else ""
-        count = f"{int(sums[EXAMPLES]):,} labelled example{'s' * (int(sums[EXAMPLES]) != 1)}"
-        summary = f"{count}: mean loss {sums[LOSS] / sums[WEIGHT]:.6g}{wrong}"
-        print(summary, file=sys.stderr)
-    if skipped:
-        print(f"{skipped:,} unusable lines skipped", file=sys.stderr)
+    for line in _summary(evaluation):
+        print(line, file=sys.stderr)
+    if evaluation.skipped:
+        print(f"{evaluation.skipped:,} unusable lines skipped", file=sys.stderr)
     return 0
 
 
+def _summary(evaluation: Evaluation) -> list[str]:
+    """What is said of the examples that have labels."""
+    if not evaluation.examples:
+        return []
+    n, mistakes = evaluation.examples, evaluation.mistakes
+    wrong = f", {mistakes:,} mistake{'s' * (mistakes != 1)} ({mistakes / n:.2%})" if mistakes is not None else ""
+    once = ", each counted once whatever its weight" * (mistakes is not None and evaluation.weight != n)
+    summary: Any = evaluation_report(evaluation)
+    lines = [f"{n:,} labelled example{'s' * (n != 1)}: mean loss {evaluation.risk:.6g}{wrong}{once}"]
+    rows = [("baselines", baselines_in_words(summary)), *metrics_in_words(summary["metrics"])]
+    lines += [f"{name:12} {text}" for name, text in rows]
+    return [*lines, f"warning: {evaluation.behind}"] if evaluation.behind else lines
+
+
 def _predict_all(
-    model: Model, stream: Data, book: Any, reading: str, bad: str, writer: Predictions | None, columns: tuple[Any, ...]
-) -> int:
-    """Predict every row, to a file or to stdout; how many lines were skipped."""
-    skipped, head = 0, [csv_row(columns)]
+    model: Model,
+    stream: Data,
+    evaluation: Evaluation,
+    reading: str,
+    bad: str,
+    writer: Output | None,
+    columns: tuple[Any, ...],
+) -> None:
+    """Predict every row, to a file or to stdout, and score those that have labels."""
+    frozen, begun, id_name = model.learner.frozen(), False, None
     for chunk in stream.reads(labelled=False):
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)
-        skipped += len(chunk.bad)
-        if not len(chunk.block):
-            continue
-        p = scores(model.learner, chunk.block)
-        _score(model, book, chunk.block, p)
-        shown = _read_as(model, p, reading)
-        if writer is None:
-            with writing_stdout():
-                print("\n".join([*head, *shown]))
-            head = []
-        else:
-            writer.write_lines(shown)
-    if writer is None and head:
-        print(head[0])
-    return skipped
+        evaluation.skipped += len(chunk.bad)
+        cells: list[str] = []
+        if len(chunk.block):
+            p = frozen.predict_many(chunk.block)
+            if model.labels is not None:
+                evaluation.enter(chunk.block, p)
+            cells = _read_as(model, p, reading)
+        cells = every_row(cells, chunk.bad, [",".join([EMPTY] * len(columns))] * len(chunk.bad))
+        if not begun and cells:
+            begun, id_name = True, stream.id_name(chunk)
+            _write(writer, [csv_row(columns if id_name is None else (id_name, *columns))])
+        if id_name is not None:
+            tags = every_row(chunk.tags or [""] * len(chunk.block), chunk.bad, [row.tag for row in chunk.bad])
+            cells = [f"{csv_row([tag])},{cell}" for tag, cell in zip(tags, cells, strict=True)]
+        _write(writer, cells)
+    if not begun:
+        _write(writer, [csv_row(columns)])
 
 
-def _score(model: Model, book: Any, block: Block, p: Any) -> None:
-    """Loss and mistakes of the examples that have a label the model knows."""
-    if block.y is None or model.labels is None:
-        return
-    y = np.asarray(model.labels.encode(block.y), dtype=np.float64)
-    if model.labels.task == "multiclass":
-        y, p = _as_scores(block.y, y, p)
-    known = np.array([bool(model.learner.loss.accepts(label)) for label in y.tolist()]) & np.isfinite(p)
-    loss, weights = model.learner.loss, block.column_of_weights()
-    sums = book.ledger.sums
-    for i in np.flatnonzero(known).tolist():
-        weight = float(weights[i]) if weights.size else 1.0
-        sums[EXAMPLES] += 1.0
-        sums[WEIGHT] += weight
-        sums[LOSS] += weight * loss.value(float(p[i]), float(y[i]))
-        sums[MISTAKES] += float(y[i] * p[i] <= 0.0)
+def _write(writer: Output | None, lines: list[str]) -> None:
+    """To the file, or to stdout."""
+    if writer is not None and lines:
+        writer.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+    elif lines:
+        with writing_stdout():
+            print("\n".join(lines))
 
 
-def _as_scores(labels: Any, y: Any, p: Any) -> tuple[Any, Any]:
-    """The probability of each row's class, negative where another has as much; a class never seen has the reserve."""
-    unseen = np.isnan(y) | (y >= p.shape[1])
-    missing = np.array([label is None or label != label or label == "" for label in np.asarray(labels).tolist()])
-    place = np.where(unseen, 0, y).astype(np.int64)
-    own = p[np.arange(y.size), place]
-    others = np.delete(p, 0, axis=1)
-    others[~unseen, place[~unseen] - 1] = -1.0
-    wrong = unseen | (others.max(axis=1, initial=-1.0) >= own)
-    return np.where(missing, np.nan, np.where(unseen, 1.0, y)), np.where(wrong, -own, own)
+def _head(model: Model, reading: str) -> str:
+    """The name of the only column: a probability says of which class."""
+    labels = model.labels
+    of_class = reading == "probability" and labels is not None and labels.task == "classify"
+    return f"probability of {plain(labels.positive)}" if of_class and labels is not None else "prediction"
 
 
 def _heads(model: Model) -> tuple[Any, ...]:
-    """The columns of probabilities: one for each class."""
+    """The columns of probabilities: one for each class, in order."""
+    return tuple(model.labels.classes[c] for c in _order(model)) if model.labels is not None else ()
+
+
+def _order(model: Model) -> list[int]:
+    """Which of the classes that were learnt comes first, second, … in the table."""
     assert isinstance(model.learner, ClassLearner)
-    return tuple(model.labels.classes[: model.learner.classes]) if model.labels is not None else ()
+    assert model.labels is not None
+    return class_order(model.labels.classes[: model.learner.classes])
 
 
 def _read_as(model: Model, p: Any, reading: str) -> list[str]:
@@ -141,9 +149,9 @@ def _read_as(model: Model, p: Any, reading: str) -> list[str]:
         if reading == "label":
             lines = [csv_row([name]) for name in labels.classes]
             return [lines[c] for c in p[:, 1:].argmax(axis=1)]
-        return [",".join(map(repr, row)) for row in p[:, 1:].tolist()]
+        return [",".join(map(repr, row)) for row in p[:, 1:][:, _order(model)].tolist()]
     if reading == "score":
-        return list(map(repr, p.tolist()))
+        return as_cells(p)
     if labels is None or labels.task != "classify":
         raise SettingsError(f"--as {reading} is for classes: this model predicts numbers.")
     if reading == "label":

@@ -13,12 +13,20 @@ from rue.learners.points import MEMORY
 
 __all__ = [
     "ALONG",
+    "CANDIDATES",
     "CENTRE",
+    "COLUMNS",
     "COMMITTEE",
+    "CONSTANT",
+    "COPIED",
+    "COPY",
     "COST",
     "CURVATURE",
     "DIAGONAL",
     "DIRECTION",
+    "DIVISORS",
+    "DUE",
+    "EARLIER",
     "ETA",
     "FIRST",
     "GAPS",
@@ -27,7 +35,10 @@ __all__ = [
     "HIGH",
     "KINDS",
     "KNOWN",
+    "LABELS",
     "LARGEST",
+    "LAST",
+    "LATEST",
     "LOSSES",
     "LOW",
     "LOWEST",
@@ -60,10 +71,12 @@ __all__ = [
     "STATS",
     "STEP",
     "SUMS",
+    "TRIAL",
     "UNIT",
     "USED",
     "VALUE",
     "VISITS",
+    "WEIGHED",
     "WORK",
     "YES",
 ]
@@ -71,6 +84,8 @@ __all__ = [
 DIAGONAL, MATRICES = 4, 2
 """How many kinds have a number, and how many a matrix, for the features: kinds 0 to 3, and 4 and 5."""
 KINDS = DIAGONAL + MATRICES
+COLUMNS = (0, 2, 3, 1)
+"""Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a cache line."""
 NARROW = 64
 """The most features for which kinds 4 and 5 run."""
 
@@ -170,6 +185,33 @@ ROOM = Numbers(
 )
 ROW, PRODUCT = ROOM.indices("row", "product_0")
 
+# What is frozen when a model is saved is chosen by how well frozen copies do (`rue.learners.mixture.frozen`). Copies
+# are taken at some rounds; between two of them lies a *period*.
+
+COPY = Numbers(
+    Number("earlier", "Over the periods before the last one.", least=0.0),
+    Number("last", "Over the period before the present one.", least=0.0),
+    Number("latest", "Over the present period.", least=0.0),
+)
+EARLIER, LAST, LATEST = COPY.indices("earlier", "last", "latest")
+CANDIDATES = COPY.followed_by(
+    Number("copied", "The candidate's share in the mixture when the weights were copied.", merge="same", least=0.0)
+)
+COPIED = CANDIDATES.index("copied")
+TRIAL = COPY.followed_by(
+    Number("due", "The round after which the weights are copied next.", merge="derived", least=0.0),
+    Number("weighed", "Σ weight of all examples.", least=0.0),
+    Number("labels", "Σ weight·y of all examples."),
+    Number("constant", "The constant prediction of the present copy, in units of the labels.", merge="same"),
+)
+DUE, WEIGHED, LABELS, CONSTANT = TRIAL.indices("due", "weighed", "labels", "constant")
+DIVISORS = Numbers(
+    Number("by_root", "The root mean square of the feature.", merge="same", least=0.0),
+    Number("by_first", "Its first magnitude, or a thousandth of the largest.", merge="same", least=0.0),
+    Number("by_largest", "Its largest magnitude.", merge="same", least=0.0),
+    Number("by_matrix", "What kinds 4 and 5 divide by.", merge="same", least=0.0),
+)
+
 POOL = Layout(
     Array("weights", "Weights of kinds 0 to 3, of scaled features, in units of the labels.", ("coordinate", "member")),
     Array("stats", "Statistics of the feature, and sums of kinds 0 to 3.", ("coordinate", STATS)),
@@ -179,6 +221,13 @@ POOL = Layout(
     Array("kinds", "The weight of each kind that runs; −1 for one that has retired.", ("kind",)),
     Array("seats", "Index of each kind among those that run; −1 − index if retired.", ("kind",), dtype="int64"),
     Array("memory", "The numbers.", (POOL_MEMORY,)),
+    Array(
+        "copies", "Weights of kinds 0 to 3 when they were last copied.", ("coordinate", "member"), merge="same", since=3
+    ),
+    Array("divisors", "What the features were divided by then.", ("coordinate", DIVISORS), since=3),
+    Array("copied_matrices", "Weights of kinds 4 and 5 then.", ("kind", "line", "member"), merge="same", since=3),
+    Array("candidates", "What frozen copies of each candidate have lost.", (CANDIDATES, "candidate"), since=3),
+    Array("trial", "Σ weight of the examples that this is about, and more numbers.", (TRIAL,), since=3),
     Array("scratch", "The members' predictions and steps in the present round.", (SCRATCH, "member"), saved=False),
     Array("work", "What the present round needs of each kind.", (WORK, "kind"), saved=False),
     Array("room", "The present example by matrix rows, and its products.", (ROOM, "line"), saved=False),

@@ -11,18 +11,22 @@ from rue.compiled import lanes, noinline, parameter
 from rue.compiled.arithmetic import bits, exp_roughly, from_bits, higher, log, lower
 from rue.compiled.intrinsics import LANES
 from rue.errors import SettingsError
+from rue.learners.algorithm import FrozenWeights
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
 from rue.learners.mixture.committee import committee
+from rue.learners.mixture.frozen import begin_copies
 from rue.learners.mixture.layout import (
     ALONG,
     CENTRE,
     COST,
     CURVATURE,
     DIAGONAL,
+    DUE,
     HELD,
     HIGH,
     KINDS,
+    LABELS,
     LOW,
     MATRICES,
     MEAN,
@@ -44,6 +48,7 @@ from rue.learners.mixture.layout import (
     STATS,
     STEP,
     UNIT,
+    WEIGHED,
     WORK,
     YES,
 )
@@ -107,6 +112,10 @@ class _Rule:
         """How far each member's prediction is to move, into `scratch`, where by now rate·⟨f, x⟩ stands."""
         raise NotImplementedError
 
+    def constant(self, point: Any) -> Any:
+        """The best guess at the labels so far that does not look at features, in units of the labels."""
+        raise NotImplementedError
+
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
         """The prediction, and whether all was finite; if not, or without a weight, nothing has changed."""
         p = point.dot(row)
@@ -140,6 +149,13 @@ class _Rule:
             point.advance(row)
         if point.retirement_due():
             point.retire_some()
+        point.trial[WEIGHED] += weight
+        point.trial[LABELS] += weight * y
+        copies = point.copied()
+        if copies.due():
+            copies.try_out(self.loss, row, y, weight, cost, point.scratch[STEP])
+            if m[T] >= point.trial[DUE]:
+                copies.take(self.constant(point))
 
 
 @lanes()
@@ -188,6 +204,11 @@ class ChanceRule(_Rule):
 
     def see_label(self, m: Any, y: Any, weight: Any) -> Any:
         return 1.0
+
+    def constant(self, point: Any) -> Any:
+        """The log-odds of yes, with half an example added to either side."""
+        mass, labels = point.trial[WEIGHED], point.trial[LABELS]
+        return math.log((1.0 + mass + labels) / (1.0 + mass - labels))
 
     def find_slopes(self, point: Any, y: Any, weight: Any) -> None:
         for kind in range(KINDS):
@@ -243,6 +264,11 @@ class MeanRule(_Rule):
         m[SPREAD_OF_LABELS] = max(0.0, m[SPREAD_OF_LABELS] + weight * deviation * (away - m[MEAN]))
         slope_unit, label_unit = self.gauges(m)
         return label_unit / slope_unit if slope_unit > 0.0 else 0.0
+
+    def constant(self, point: Any) -> Any:
+        """The mean of the labels."""
+        m, trial = point.memory, point.trial
+        return trial[LABELS] / trial[WEIGHED] if self.classes else m[MEAN]
 
     def gauges(self, m: Any) -> Any:
         """What slopes and predictions are measured by: half the slopes of the mean, and the labels' deviation."""
@@ -309,6 +335,10 @@ class Pooled(Pooling):
     def bytes_per_coordinate(self) -> int:
         return self.budget + 8
 
+    def frozen_weights(self, point: Any, intercept: bool) -> FrozenWeights | None:
+        weights = None if point is None else point.frozen(intercept)
+        return None if weights is None else FrozenWeights(weights, point.frozen_risk(intercept), point.range())
+
     def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[_Rule, PoolPoint]:
         size = size if room is None else room
         classes = self.loss.task == "classify"
@@ -340,6 +370,7 @@ class Pooled(Pooling):
             rates=(0,) * self.rates,
             way=ByChance(0) if chances else ByMean(0),
             exact=self.loss.quadratic,
+            **begin_copies(size + 1, self.rates, NARROW, _precision(self.loss)),
         )
         if chances:
             return ChanceRule(self.loss), pool

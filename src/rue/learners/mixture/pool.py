@@ -43,12 +43,19 @@ from rue.learners.mixture.columns import (
     less_steep,
     visited,
 )
+from rue.learners.mixture.frozen import CONSTANT_GUESS, MEAN_OF_MEMBERS, Copies, next_copy, preferences
 from rue.learners.mixture.layout import (
     ALONG,
     CENTRE,
+    COLUMNS,
+    CONSTANT,
+    COPIED,
+    COPY,
     CURVATURE,
     DIAGONAL,
     DIRECTION,
+    DUE,
+    EARLIER,
     ETA,
     FIRST,
     HELD,
@@ -56,6 +63,8 @@ from rue.learners.mixture.layout import (
     KINDS,
     KNOWN,
     LARGEST,
+    LAST,
+    LATEST,
     LOSSES,
     LOW,
     LOWEST,
@@ -88,7 +97,7 @@ from rue.memory import aligned_zeros
 from rue.norms import SMALL, UP
 from rue.rows import SOON
 
-__all__ = ["COLUMNS", "NOTES", "PoolPoint"]
+__all__ = ["NOTES", "PoolPoint"]
 
 BY_VISIT = 0.99
 """What is left of the sums of kind 2 after a visit."""
@@ -98,8 +107,6 @@ PATIENCE, LOOK = 2**14, 2**10
 """After how many rounds it is first seen who is hopeless, and after how many more again."""
 NOTES = 512
 """How many features of a row are worked on at once."""
-COLUMNS = (0, 2, 3, 1)
-"""Where in a row of `weights` the members of kinds 0 to 3 stand: those that divide alike share a cache line."""
 
 _1 = np.uint64(1)
 _LINE = np.uint64(16)
@@ -146,6 +153,13 @@ class PoolPoint(NamedTuple):
     """How predictions are mixed: an object without content of class `ByChance` or `ByMean`."""
     exact: Any
     """Whether kinds 4 and 5 divide by the first value."""
+    copies: Any
+    """`weights` when they were last copied, and in the next two what belongs to them (`frozen`)."""
+    divisors: Any
+    copied_matrices: Any
+    candidates: Any
+    """What frozen copies have lost, a column for each candidate."""
+    trial: Any
 
     @property
     def layout(self) -> Layout:
@@ -161,6 +175,12 @@ class PoolPoint(NamedTuple):
         """Kinds 4 and 5."""
         own = self.slots, self.matrices, self.stats, self.seats, self.memory, self.scratch
         return Matrices(*own, self.work, self.room, self.notes, self.spots, self.rates, self.exact)
+
+    def copied(self) -> Any:
+        """The copies of the weights, with what is needed to score and renew them."""
+        own = self.lines, self.weights, self.stats, self.slots, self.matrices, self.members, self.kinds, self.seats
+        copies = self.copies, self.divisors, self.copied_matrices, self.candidates, self.trial
+        return Copies(*own, self.memory, self.notes, self.spots, self.given, *copies, self.rates, self.exact)
 
     # Predicting.
 
@@ -388,28 +408,67 @@ class PoolPoint(NamedTuple):
 
     def current(self, domain: Any) -> Any:
         """The posterior mean of the members' weights, of features as the data has them."""
+        return self._mean_weights(self._shares())
+
+    def frozen(self, intercept: bool) -> Any:
+        """The weights to keep when learning stops (`rue.learners.mixture.frozen`); None before a copy has been tried.
+
+        The constant is a candidate only where there is an `intercept`.
+        """
+        q = self._preferences(intercept)
+        if q is None:
+            return None
+        members = q[:MEAN_OF_MEMBERS].reshape(KINDS, -1) + q[MEAN_OF_MEMBERS] * self._shares()
+        point = self._mean_weights(members)
+        if intercept:
+            point[0] += q[CONSTANT_GUESS] * self.memory[UNIT] * self.trial[CONSTANT]
+        return point
+
+    def frozen_risk(self, intercept: bool) -> float:
+        """What frozen copies lost on average of late, left alone for as long as they had learnt; NaN if unknown."""
+        q, tried = self._preferences(intercept), self.trial[LAST] + self.trial[LATEST]
+        if q is None or tried == 0.0:
+            return math.nan
+        used = q > 0.0
+        return float(q[used] @ (self.candidates[LAST] + self.candidates[LATEST])[used] / tried)
+
+    def _preferences(self, intercept: bool) -> Any:
+        """The share of each candidate in the frozen model; None before a copy has been tried."""
+        if self.trial[: len(COPY)].sum() == 0.0:
+            return None
+        running = np.repeat(self.seats >= 0, len(self.rates))
+        return preferences(self.candidates, np.concatenate((running, [True, intercept, False])))
+
+    def range(self) -> tuple[float, float]:
+        """The range of the labels, to which predictions are clipped."""
+        m = self.memory
+        return float(m[CENTRE] + m[UNIT] * m[LOW]), float(m[CENTRE] + m[UNIT] * m[HIGH])
+
+    def _mean_weights(self, shares: Any) -> Any:
+        """Σ share·weights of the members, of features as the data has them; `shares` has a row for each kind."""
         r, seen, point = len(self.rates), np.flatnonzero(self.lines), np.zeros(self.lines.size)
         own_lines = self.lines[seen]
         stats, slots = self.stats[own_lines], self.slots[own_lines]
         by_root, by_first, by_largest = divisors(stats)
         for kind, scale in enumerate((by_root, by_first, by_largest, by_root)):
-            if self.seats[kind] >= 0:
+            if shares[kind].any():
                 own = self.weights[own_lines, COLUMNS[kind] * r : (COLUMNS[kind] + 1) * r]
-                point[seen] += own @ self._share(kind) / scale
+                point[seen] += own @ shares[kind] / scale
         placed = slots > 0
         if self.memory[USED] > 0.0 and placed.any():
             scale = stats[placed, FIRST] if self.exact else by_root[placed]
             for which in range(MATRICES):
                 own = self.matrices[which, slots[placed] - 1, :r]
-                point[seen[placed]] += own @ self._share(DIAGONAL + which) / scale
+                point[seen[placed]] += own @ shares[DIAGONAL + which] / scale
         point *= self.memory[UNIT]
         point[0] += self.memory[CENTRE]  # which is 0 without an intercept
         return point
 
-    def _share(self, kind: int) -> Any:
-        place = self.places()[kind]
-        shares, kinds = self.members[SHARES].reshape(KINDS, -1)[place], np.maximum(self.kinds, 0.0)
-        return kinds[place] / kinds.sum() * shares / shares.sum()
+    def _shares(self) -> Any:
+        """The share of each member in the mixture, a row for each kind; of those that have retired 0."""
+        kinds, shares = np.maximum(self.kinds, 0.0), self.members[SHARES].reshape(KINDS, -1)
+        own = [kinds[place] / kinds.sum() * shares[place] / shares[place].sum() for place in self.places()]
+        return np.array(own)
 
     def places(self) -> Any:
         """For each kind its place among `kinds` and `members`, whether it runs or not."""
@@ -427,9 +486,9 @@ class PoolPoint(NamedTuple):
 
     def _empty(self, rows: int, slots: Any = np.int32) -> dict[str, Any]:
         """Tables like its own, of so many rows, all zeros; with this type of slots."""
-        wide = [getattr(self, name) for name in ("weights", "stats")]
-        weights, stats = (aligned_zeros((rows, table.shape[1]), table.dtype) for table in wide)
-        return {"weights": weights, "stats": stats, "slots": np.zeros(rows, dtype=slots)}
+        wide = {name: getattr(self, name) for name in ("weights", "stats", "copies", "divisors")}
+        tables = {name: aligned_zeros((rows, table.shape[1]), table.dtype) for name, table in wide.items()}
+        return {**tables, "slots": np.zeros(rows, dtype=slots)}
 
     def laid_out(self) -> Any:
         """With a row for each coordinate, in their order, as a file has it; for reading and writing, not for rounds."""
@@ -473,7 +532,22 @@ class PoolPoint(NamedTuple):
         merged.slots[...] = lines.slots(len(merged.slots)) if narrow else 0
         merged.memory[USED] = float(lines.size) if narrow else -1.0
         merged._seat([all(part.seats[kind] >= 0 for part in parts) for kind in range(KINDS)], states)
+        merged._copy_anew(algorithm.start(1)[0].constant(merged))
         return merged
+
+    def _copy_anew(self, constant: float) -> None:
+        """Copy the weights that parts of a stream have together; what copies have lost so far becomes one period."""
+        seen, r = self.stats[:, VISITS] > 0.0, len(self.rates)
+        by_root, by_first, by_largest = divisors(self.stats)
+        by_matrix = self.stats[:, FIRST] if self.exact else by_root
+        self.divisors[...] = np.stack((by_root, by_first, by_largest, by_matrix), axis=1) * seen[:, None]
+        self.copies[...] = self.weights
+        self.copied_matrices[...] = self.matrices[:, :, :r]
+        self.candidates[COPIED, :MEAN_OF_MEMBERS] = self._shares().ravel()
+        for table in (self.candidates, self.trial):
+            table[LAST] = table[: len(COPY)].sum(axis=0)
+            table[EARLIER] = table[LATEST] = 0.0
+        self.trial[CONSTANT], self.trial[DUE] = constant, next_copy(float(self.memory[T]))
 
     def _members_by_kind(self) -> Any:
         """`members` in the order of the kinds' numbers; when kinds retire, they change places."""

@@ -18,10 +18,10 @@ from rue.learners.mixture.mixing import rates_within
 from rue.learners.one_example import complaint, dense_row, one_row, sparse_row
 from rue.learners.points import T
 from rue.learners.softmax.layout import CLOSED, HIGHEST, KINDS, WIDE
-from rue.learners.softmax.multiclass import LogLoss, Softmax, bytes_of, predict_classes
+from rue.learners.softmax.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_class_rows
 from rue.learners.softmax.softmax import FLAT
 from rue.learners.turns import Turn
-from rue.ledger import Silent
+from rue.ledger import Ledger, Silent
 from rue.memory import gibibytes, memory_limit
 from rue.norms import SMALL, UP
 from rue.rows import DenseRows, SparseRows
@@ -30,6 +30,9 @@ from rue.streams.labels import MOST_CLASSES
 
 __all__ = ["ClassLearner", "SoftmaxMixture"]
 
+_NONE_NOTED = np.empty((0, 0))
+"""In place of a matrix of probabilities, for `run_class_rows`: nobody asked for them."""
+
 
 class ClassLearner(Learner):
     """A learner of classes numbered 1, 2, …, which may come at any time; made by `SoftmaxMixture`.
@@ -37,6 +40,10 @@ class ClassLearner(Learner):
     `predict` gives probabilities: first that of a class never seen before, then those of classes 1, 2, …; `run` gives
     scores: the probability of the class that came, negative where another one had been given at least as much.
     """
+
+    _loop = run_class_rows
+    _probabilities = _NONE_NOTED
+    """Where the running block notes the probabilities of the classes."""
 
     @property
     def classes(self) -> int:
@@ -47,6 +54,14 @@ class ClassLearner(Learner):
     def seen(self) -> Any:
         """Which of the classes 1, 2, … up to the highest it has learnt."""
         return np.zeros(0, dtype=bool) if self._point is None else self._point.counts[: self.classes] > 0.0
+
+    @property
+    def names_of_next(self) -> int:
+        """How many names the next new class may have: it may stand at any place among those that it has learnt.
+
+        It is scored by the probability that a new one comes, divided by this number (docs/theory.md, section 2).
+        """
+        return 1 + int(self.seen.sum())
 
     def point_in_places(self, average: bool = False) -> Any:
         """The posterior mean of the members' weights, a column for each class, of features as the data has them."""
@@ -121,6 +136,43 @@ class ClassLearner(Learner):
             end, status = predict_classes(self._point, block.in_order().rows(self.intercept), out, end)
         return out, end, status
 
+    def run_block(
+        self, block: Block, ledger: Ledger | Silent, out: Any, begin: int, probabilities: Any = None
+    ) -> tuple[int, str]:
+        """As `Learner.run_block`; `probabilities` is filled with those of every class, made before each update.
+
+        It has a row for each example and a column for each of the classes 1, 2, …; NaN in the row of a refused example.
+
+        >>> learner, seen = SoftmaxMixture(), np.empty((3, 2))
+        >>> learner.run_block(Block(np.zeros((3, 1)), np.array([1.0, 2.0, 1.0])), Silent(0), np.empty(3), 0, seen)
+        (3, '')
+        >>> seen[:2]
+        array([[0.  , 0.  ],
+               [0.75, 0.  ]])
+        """
+        self._require_rows(block, out, begin)
+        noted = _NONE_NOTED if probabilities is None else probabilities
+        fits = probabilities is None or (noted.ndim == 2 and len(noted) == len(block))
+        if not fits or noted.dtype != np.float64 or not noted.flags.c_contiguous:
+            raise DataError("run_block: probabilities must be a contiguous float64 matrix with one row for each row.")
+        with Turn(self):
+            self._probabilities = noted
+            try:
+                return self._run_block(block, ledger, out, begin)
+            finally:
+                self._probabilities = _NONE_NOTED
+
+    def _run(self, rows: Any, block: Block, ledger: Any, out: Any, begin: int) -> tuple[int, int]:
+        return self._run_kernel(ledger, rows, block.labels(), block.column_of_weights(), out, begin)
+
+    def _run_kernel(self, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: int) -> tuple[int, int]:
+        args = self._point, ledger, rows, y, weights, out, begin, self._probabilities
+        kinds = type(ledger), type(rows)
+        if kinds not in self._run_rows:
+            self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
+        end, status = self._run_rows[kinds](self._rule_twin, *args)
+        return int(end), int(status)
+
     def _make_room(self, block: Block) -> Block:
         """Make room for a block's features and classes."""
         if block.y is not None and len(block):
@@ -174,11 +226,7 @@ class ClassLearner(Learner):
     def _learn_one(self, rows: Any, y: Any, weight: Any) -> int:
         self._admit(y)
         out = np.empty(1)
-        args = self._point, Silent(0), rows, np.array([float(y)]), np.array([float(weight)]), out, 0
-        kinds = Silent, type(rows)
-        if kinds not in self._run_rows:
-            self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
-        status = int(self._run_rows[kinds](self._rule_twin, *args)[1])
+        status = self._run_kernel(Silent(0), rows, np.array([float(y)]), np.array([float(weight)]), out, 0)[1]
         return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
 
 

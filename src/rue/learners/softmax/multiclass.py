@@ -4,6 +4,10 @@ Classes are numbered 1, 2, …, and may come at any time. Of every prediction a 
 never seen before, s the number of rounds since one came, and the members share the rest. All the rounds between two
 new classes cost less than ln 2 by it, because Π (1 − 1/k²) over k ≥ 2 is ½, and a class that comes after s rounds
 costs 2 ln(1 + s): however long the stream goes on after its last new class, the price stays as it is.
+
+To name the new class costs ln m in addition, if it is the m-th: in the order of their names it may stand at any of m
+places. Over a stream of C classes that is ln C!, what a learner pays that is told the C names and nothing else; without
+it, noise of many classes would be learnt better than by the best constant, which knows them all.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ from rue.losses import Loss
 from rue.registry import register
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes"]
+__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes", "run_class_rows"]
 
 GRID = (2.0**-6, 2.0**2)
 """The ends of the grid of rates."""
@@ -97,7 +101,7 @@ class SoftmaxRule:
         """The score of class c; everything it rests on is left in the point."""
         point.predict_members(row)
         if point.counts[c] == 0.0:
-            return -point.reserve()
+            return -point.reserve_of_one()
         chance, wrong = point.mixed[c, 0], False
         for other in range(int(point.memory[HIGHEST])):
             wrong |= other != c and point.mixed[other, 0] >= chance
@@ -183,6 +187,40 @@ class SoftmaxRule:
             for i in range(many):
                 part = chances[c * many + i] / rest[i]
                 steps[c * many + i] = step[i] * (part if c != y else -1.0)
+
+
+@kernel
+def run_class_rows(
+    rule: Any, point: Any, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: Any, probabilities: Any
+) -> Any:
+    """What `loop.run_rows` does, and in addition notes the probability of each class before the update.
+
+    `probabilities` has a row for each example and a column for each class; without a row nothing is noted. NaN where
+    the example was refused, 0 for a class that had not been learnt yet; what a row lacks to 1 is the probability that
+    a class never seen before comes.
+    """
+    size = rows.coordinates()
+    if size > point.size() or not ledger.room(size):
+        return begin, loop.TOO_WIDE
+    i, status, noted = begin, loop.OK, probabilities.shape[0] > 0
+    while i < y.size and status <= loop.REFUSED:
+        status = loop.BROKEN
+        if rows.sound(i):
+            row = rows.row(i)
+            status = loop.UNORDERED if not row.ordered() else loop.TOO_WIDE if not row.fits(size) else loop.OK
+        if status == loop.OK:
+            weight, known = weights[i] if weights.size > 0 else 1.0, 1.0 - point.reserve()
+            p, status, scored = loop.Lesson(rule).give(point, row, y[i], weight, ledger)
+            if status <= loop.REFUSED:
+                out[i] = p if status == loop.OK else math.nan
+                if noted:
+                    for c in range(probabilities.shape[1]):
+                        chance = point.mixed[c, 0] if c < point.mixed.shape[0] else 0.0
+                        probabilities[i, c] = known * chance if status == loop.OK else math.nan
+                ledger.next_row(rule.loss, rows, i, scored)
+                i += 1
+    ledger.close(rule.loss, rows, i)
+    return i, status if status > loop.REFUSED else loop.OK
 
 
 @kernel

@@ -119,6 +119,10 @@ class ClassPool(NamedTuple):
         s = 1.0 + self.memory[SINCE]
         return 1.0 / (s * s)
 
+    def reserve_of_one(self) -> Any:
+        """The part of the reserve that the class which comes first has: that of one of m names, if it is the m-th."""
+        return self.reserve() / (1.0 + self.memory[SEEN])
+
     # Predicting.
 
     def predict_members(self, row: Any) -> None:

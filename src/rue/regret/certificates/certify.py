@@ -37,6 +37,7 @@ def certify(
     """Certify the regret of any model from its predictions: `predictions[t]` made before example t was learnt.
 
     Predictions are scores as the loss takes them (for logistic loss the log-odds), labels −1 and +1 for margin losses.
+    An example whose label is missing (None or NaN) counts for nothing; one whose prediction is NaN is left out.
     `units="largest"` measures models on features divided by their largest magnitude; `witnesses` (a radius or several;
     D3) and, for square loss, `curvature=True` (D4) prove more in the same pass. For a `Regularised` loss `penalty` is
     the regulariser's part of the model's own loss, Σ weight·(λ/2)‖w_t‖² (D2).
@@ -45,6 +46,8 @@ def certify(
     >>> print(certify(np.eye(2), [1, -1], [0.0, 0.0], loss="hinge", radius=1, intercept=False))
     no linear model of norm ≤ 1 could have lost less than 0.6 on this stream; this learner lost 2.0, so its regret is
     at most +1.4.
+
+    docs/theory.md, section 6.
     """
     plain, lambda_ = unregularised(loss)
     require_loss(plain, "certify")
@@ -59,14 +62,17 @@ def certify(
     if not isinstance(penalty, int | float | np.number) or not 0.0 <= penalty < math.inf or (penalty and not lambda_):
         held = shown(penalty)
         raise SettingsError(f"certify: penalty is Σ weight·(λ/2)‖w_t‖² ≥ 0 of a Regularised loss, not {held}.")
-    evidence = open_evidence(plain, units=units, witnesses=witnesses, curvature=curvature, lambda_=lambda_)
+    evidence = open_evidence(plain, units=units, witnesses=witnesses, curvature=curvature, lambda_=lambda_, domain=K)
     evidence.penalty = float(penalty)
     before, left_out = 0, 0
     for block in blocks(X, y, weights):
         part = p[before : before + len(block)]
         if part.size != len(block):
             raise DataError(f"there are {p.size} predictions, but more examples: one prediction an example.")
-        left_out += evidence.enter(block, part, bool(intercept), before)
+        missing = block.unlabelled
+        left_out += evidence.enter(
+            block.labelled(), part if missing is None else part[~missing], bool(intercept), before
+        )
         before += len(block)
     if before != p.size:
         raise DataError(f"there are {p.size} predictions, but {before} examples: one prediction an example.")

@@ -78,7 +78,18 @@ class Largest(NamedTuple):
 class Evidence:
     """The sums of a pass over a stream, from which `certificate` proves an upper bound on regret.
 
-    `ledger` has those of D1; each further field, if it is there, proves more.
+    `ledger` has those of D1, A = Σ g_t p_t and S = Σ g_t x_t with g_t the slope at the prediction p_t: against any u
+    the regret is at most A − ⟨S, u⟩. Each further field, if it is there, proves more. They are sums over the examples,
+    so those of several parts of a stream can be merged.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> run = rue.learn(X[:1000], y[:1000], learner=rue.OGD("hinge", "ball:10"))
+    >>> proved = run.evidence.certificate(rue.Ball(1))  # about any set, not only the learner's
+    >>> bool(proved.comparator_loss_at_least <= rue.best_in_hindsight(X[:1000], y[:1000], loss="hinge", radius=1).value)
+    True
+
+    docs/theory.md, section 6.
     """
 
     loss: Loss
@@ -200,11 +211,11 @@ class Evidence:
         self.watch(block, predictions, intercept, size)
         return int(left_out)
 
-    def watch(self, block: Block, predictions: Any, intercept: bool, size: int, apart: bool = False) -> None:
+    def watch(self, block: Block, predictions: Any, intercept: bool, size: int, adds_gradients: bool = False) -> None:
         """Enter a block whose scored rows are already validated: update everything except the ledger.
 
-        `size` is the number of coordinates, or of rows in the arrays, there is to be room for. With `apart` the
-        gradients are added to the ledger's S too: the learner's thread has left that to the one that calls this.
+        `size` is the number of coordinates, or of rows in the arrays, there is to be room for. With `adds_gradients`
+        S = Σ g_t x_t is updated too, which a `Ledger` that does not add gradients has left to the caller.
         """
         wide, room = self.numbering is not None, self.room_for(size)
         if self.unasked and (size > NARROW or wide):
@@ -214,7 +225,7 @@ class Evidence:
         for name, keeper in self._accumulators():
             setattr(self, name, keeper.grown(size if name == "curvature" else room))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
-        if apart:
+        if adds_gradients:
             self.widen(room)
             if not add_up(self.loss, open_ledger()._replace(S=self.ledger.S), rows, y, weights, predictions):
                 raise BadExample(0, "the block does not fit what was predicted for it.")
@@ -311,14 +322,16 @@ class Evidence:
                 scales = spread(scales, self.numbering.coordinates(self.intercept), self.coordinates)
             return self.renumbered(None, self.intercept).certificate(domain, units, scales, left_out)
         with np.errstate(all="ignore"):  # sums that overflowed prove nothing, in silence
-            return self._certified(domain, units, self.divisors(units, scales, self.ledger.S.size), left_out)
+            by = self.divisors(units, scales, self.ledger.S.size)
+            return self._certified(domain, units, by, self.scales() if scales is None else scales, left_out)
 
-    def _certified(self, domain: Domain, units: str, by: Any, left_out: int) -> Certificate:
+    def _certified(self, domain: Domain, units: str, by: Any, magnitudes: Any, left_out: int) -> Certificate:
         sums, S = self.ledger.sums, self.ledger.S / by
         A, total = float(sums[accounts.A]), float(sums[accounts.LOSS]) + self.penalty
-        theorem, alone = "D1", A + domain.support(-S)
+        height = self._support(domain, self.ledger.S, by, magnitudes, float(sums[accounts.LOSS]))
+        theorem, alone = "D1", A + height
         if self.lambda_ > 0.0:
-            theorem, alone = "D2", A + self.penalty + self._regularised(domain, S)
+            theorem, alone = "D2", A + self.penalty + self._regularised(domain, S, height)
         alone += self._underflown(domain, by)
         if not (math.isfinite(alone) and math.isfinite(total)):
             alone = math.inf
@@ -328,7 +341,7 @@ class Evidence:
         witnesses = 0
         if self.pool is not None and self.lambda_ == 0.0:
             witnesses = int(self.pool.radii.size)
-            seen = self._witnessed(domain, by, total - A - self._rounding * (abs(total) + abs(A)), S)
+            seen = self._witnessed(domain, by, total - A - self._rounding * (abs(total) + abs(A)), S, magnitudes)
             if self.digest is not None:
                 seen = max(seen, self.digest.at_least(self.loss, domain, by, self._rounding))
             if seen > max(at_least, LEAST_SQUARE if self.loss.nonnegative else -math.inf):
@@ -344,17 +357,51 @@ class Evidence:
             domain, total, regret, alone, at_least, A, norm(S), left_out, theorem, units, witnesses, self.lambda_
         )
 
+    def _support(self, domain: Domain, S: Any, by: Any, magnitudes: Any, loss: float) -> float:
+        """h_K(−S) in units of `by`; ∞ if K is unbounded and the error of the computed S may hide that it is ∞.
+
+        On a bounded set an error of S moves the bound a little. On an unbounded one it may decide whether there is a
+        bound at all: the orthant has h(−S) = 0 if S ≥ 0, and ∞ if one S_j is negative, be it by 1e-400. So along the
+        coordinates in which the set has no end the sign of S_j must be beyond doubt. `loss` is Σ weight·ℓ of the
+        predictions that S belongs to, and `magnitudes` are those of the features, or None if they were not added up.
+        """
+        if domain.bounded:
+            return float(domain.support(-S / by))
+        if len(domain.parts) > 1:
+            return min(self._support(part, S, by, magnitudes, loss) for part in domain.parts)
+        error, sides = self._error_of(S, magnitudes, loss), domain.sides(S.size)
+        doubtful = error > 0.0  # of a set of any other shape, such as a halfspace, S must be exact
+        if sides is not None:
+            low, high = sides
+            doubtful = ((high == math.inf) & (error > S)) | ((low == -math.inf) & (error > -S))
+        return math.inf if doubtful.any() else float(domain.support(-S / by))
+
+    def _error_of(self, S: Any, magnitudes: Any, loss: float) -> Any:
+        """How far off each S_j = Σ g_t x_tj may be: γ·G·s_j by rounding, and T·2⁻¹⁰⁷⁴·(1 + s_j) by underflow.
+
+        γ is `_rounding`, s_j the feature's largest magnitude, and G ≥ Σ|g_t|: |g_t| ≤ weight·L for a Lipschitz loss,
+        and g_t² ≤ 2β·weight²·ℓ for a β-smooth one that is never negative, so Σ|g_t| ≤ √(2β·Σweight·Σ(weight·ℓ)). A
+        feature that has never occurred has S_j = 0 exactly; of unknown features nothing is known.
+        """
+        if magnitudes is None:
+            return np.full(S.size, math.inf)
+        rounds, mass = (float(self.ledger.sums[i]) for i in (accounts.EXAMPLES, accounts.WEIGHT))
+        slopes = math.inf if self.loss.lipschitz is None else self.loss.lipschitz * mass
+        if self.loss.smooth is not None and self.loss.nonnegative:
+            loss += LOST * (rounds + mass)  # of losses that underflowed
+            slopes = min(slopes, math.sqrt(2.0 * self.loss.smooth * mass) * math.sqrt(loss))
+        s = np.zeros(S.size)
+        s[: min(S.size, magnitudes.size)] = magnitudes[: S.size]
+        return np.where(s > 0.0, self._rounding * slopes * s + rounds * LOST * (1.0 + s), 0.0)
+
     def _underflown(self, domain: Domain, by: Any) -> float:
         """How far off ⟨S, u⟩ may be because products g_t·x_t underflowed; 0 where that is less than any bound shows.
 
-        It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round. It is
-        also 0 on an unbounded set, where no error of S, however small, has a finite effect. D1 is finite there only if
-        −S as computed lies in the barrier cone, and takes it to be exact: a sum S_j that is 0 by underflow or rounding
-        alone is taken for 0, so points with coordinates of 1e16 and more may do better than certified.
+        It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round.
         """
         rounds, reach = float(self.ledger.sums[accounts.EXAMPLES]), _reach(domain, by.size)
         lost = rounds * LOST * math.sqrt(by.size) / float(by.min(initial=1.0)) * reach
-        return lost if LEAST_PRODUCT < lost < math.inf else 0.0
+        return lost if lost > LEAST_PRODUCT else 0.0
 
     @property
     def _rounding(self) -> float:
@@ -377,24 +424,24 @@ class Evidence:
         by[by == 0.0] = 1.0  # a feature that never occurred
         return by
 
-    def _regularised(self, domain: Domain, S: Any) -> float:
-        """D2: sup over K of −⟨S, u⟩ − ½B‖u‖², at u* = Π_K(−S/B)."""
+    def _regularised(self, domain: Domain, S: Any, height: float) -> float:
+        """D2: sup over K of −⟨S, u⟩ − ½B‖u‖², at u* = Π_K(−S/B); `height` is h_K(−S)."""
         B = self.lambda_ * float(self.ledger.sums[accounts.WEIGHT])
         if B == 0.0:
-            return float(domain.support(-S))
+            return height
         size = norm(S)
         free = size / (2.0 * B) * size
         if domain.whole_space:
             return free
         if not np.isfinite(S / B).all():
-            return min(free, float(domain.support(-S)))
+            return min(free, height)
         u, residual = domain.project_with_residual(-S / B)
         if residual > 0.0 or len(domain.parts) > 1:  # perhaps not the maximum: (B/2)‖·‖² is above its tangent at u
             tangent = 0.5 * B * float(u @ u) + domain.support_near(-S - B * u, u)
-            return min(free, float(domain.support(-S)), tangent)
+            return min(free, height, tangent)
         return float(-(S @ u) - 0.5 * B * (u @ u))
 
-    def _witnessed(self, domain: Domain, by: Any, constant: float, S: Any) -> float:
+    def _witnessed(self, domain: Domain, by: Any, constant: float, S: Any, magnitudes: Any) -> float:
         """D3: the best lower bound that a witness, or a mixture of them and the learner, gives."""
         assert self.pool is not None
         pool, constants = self.pool, np.append(self.pool.constants(self._rounding), constant)
@@ -402,7 +449,9 @@ class Evidence:
         if domain.centred_radius is not None:
             inner = pool.inner(S, by)
             return best_mixture(constants, inner, domain.centred_radius, pool.norms(S, by, inner))
-        values = [c - domain.support(-pool.sum_of(i, S.size) / by) for i, c in enumerate(constants[:-1].tolist())]
+        losses = pool.losses().tolist()
+        heights = [self._support(domain, pool.sum_of(i, S.size), by, magnitudes, one) for i, one in enumerate(losses)]
+        values = [c - height for c, height in zip(constants[:-1].tolist(), heights, strict=True)]
         return max((value for value in values if math.isfinite(value)), default=-math.inf)
 
 
@@ -418,8 +467,13 @@ def _in_one_numbering(parts: list[Evidence]) -> list[Evidence]:
 
 
 def _reach(domain: Domain, size: int) -> float:
-    """The largest norm of a point of the domain; ∞ where there is none."""
-    return largest_norm(domain, size) if domain.bounded else math.inf
+    """The largest norm of a point of the domain, not counting coordinates that may be as large as they like."""
+    if domain.bounded:
+        return largest_norm(domain, size)
+    if len(domain.parts) > 1:
+        return max(_reach(part, size) for part in domain.parts)
+    ends = np.abs(domain.sides(size) or [np.inf])
+    return norm(np.where(ends < math.inf, ends, 0.0))
 
 
 def open_evidence(
@@ -430,8 +484,11 @@ def open_evidence(
     curvature: bool = False,
     lambda_: float = 0.0,
     quick: bool = False,
+    domain: Domain | None = None,
 ) -> Evidence:
-    """With nothing in it yet; `witnesses` is a radius or several.
+    """With nothing in it yet; `witnesses` is a radius or several, `domain` the set to be asked about, if that is known.
+
+    Nothing can be proved about an unbounded set without the features' largest magnitudes, which are added up for it.
 
     With `quick` they take at most about a third of a mixture's pass: fewer of them, no digest, and for square loss
     curvature, as long as the stream is narrow: it is exact.
@@ -443,7 +500,9 @@ def open_evidence(
             f"curvature (D4) is kept for square loss, which is a quadratic; {loss!r} does not declare to be it."
         )
     pool = None if witnesses is None else open_pool(witnesses, units == "largest", quick)
-    largest = Largest(np.zeros(1)) if units == "largest" and pool is None else None
+    unbounded = domain is not None and not domain.bounded
+    wanted = (units == "largest" and pool is None) or (unbounded and (pool is None or units == "raw"))
+    largest = Largest(np.zeros(1)) if wanted else None
     digest = None
     if pool is not None and condenses(loss) and not quick:
         digest = open_digest(pool.radii, units == "largest")

@@ -314,6 +314,10 @@ class Pool(NamedTuple):
         total, along = self.state[[LOSS, A], : self.radii.size]
         return total - along - rounding * (np.abs(total) + np.abs(along))
 
+    def losses(self) -> Any:
+        """Σ weight·ℓ of every witness."""
+        return self.state[LOSS, : self.radii.size]
+
     def sum_of(self, i: int, size: int) -> Any:
         """S of witness i, in `size` coordinates."""
         return self.spread(self.table[:, self.scratch.shape[1] + i], size)

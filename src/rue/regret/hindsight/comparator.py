@@ -124,6 +124,8 @@ def hindsight_path(
     >>> import numpy as np
     >>> [round(best.value, 3) for best in hindsight_path(np.eye(2), [1, -1], [1, 2], loss="hinge", intercept=False)]
     [0.586, 0.0]
+
+    docs/theory.md, D5.
     """
     settings = _Settings(loss, lambda_, intercept, tolerance)
     balls = [Ball(radius) for radius in radii]

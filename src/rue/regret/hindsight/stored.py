@@ -31,6 +31,8 @@ class _Run(Protocol):
     def y(self) -> Any: ...
     @property
     def weights(self) -> Any: ...
+    @property
+    def scored(self) -> Any: ...
 
 
 class Stored:
@@ -42,7 +44,7 @@ class Stored:
         if run.learner.numbering is not None:  # the others would be columns of zeros
             features = np.sort(run.learner.numbering.features())
             features = features[features >= 0]
-        counts = np.isfinite(run.predictions) & (True if run.weights is None else run.weights > 0.0)
+        counts = run.scored
         matrices, before = [], 0
         for block in blocks(X, y):
             part = slice(before, before + len(block))

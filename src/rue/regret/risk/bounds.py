@@ -42,6 +42,8 @@ class RiskBound:
     >>> bound = risk_at_end([0.5, 0.25, 0.0, 0.25], 1.0, delta=0.05)
     >>> bound.theorem, round(bound.value, 3)
     ('B13', 0.862)
+
+    docs/theory.md, B11, B13 and B14.
     """
 
     theorem: str
@@ -95,8 +97,10 @@ def risk_at_end(
     examples, multiply c_t. `loss` says which loss it is: for the 0-1 loss the bound is on the mean risk of the points,
     not on the risk of their average.
 
-    >>> risk_at_end([0.0, 1.0] * 5000, B=51).slack.__round__(3)
+    >>> round(risk_at_end([0.0, 1.0] * 5000, B=51).slack, 3)
     0.624
+
+    Hoeffding and Azuma's inequality; Cesa-Bianchi, Conconi and Gentile 2004; docs/theory.md, B13.
     """
     if weighting not in ("uniform", "t"):
         raise SettingsError(f"risk_at_end: weighting must be 'uniform' or 't', not {shown(weighting)}.")
@@ -130,6 +134,8 @@ def risk_always(
     with probability at least 1 − 0.05, the risk of the uniform average of the points played is at most 0.0269222 (B14;
     sequential risk 0 plus 0.0269222), if the examples are independent draws from one distribution and all losses lie
     in [0, 51], known beforehand.
+
+    Howard, Ramdas, McAuliffe and Sekhon 2021, Theorem 4; docs/theory.md, B14.
     """
     seen = _observe(losses, B, delta, weights)
     x, span = _scaled(seen, largest_weight)
@@ -150,6 +156,8 @@ def risk_curve(
 
     >>> risk_curve([0.0] * 400, 1.0, delta=0.05)[[0, 399]].round(3)
     array([1.   , 0.013])
+
+    docs/theory.md, B14.
     """
     seen = _observe(losses, B, delta, weights)
     x, span = _scaled(seen, largest_weight)
@@ -273,6 +281,8 @@ def risk_of_ogd(rounds: int, X: float, norm: float, *, weighting: str = "uniform
 
     >>> risk_of_ogd(10_000, X=1.0, norm=2.0).value
     0.025
+
+    docs/theory.md, B11.
     """
     T, X = _rounds(rounds), _positive(X, "X")
     if not 0.0 <= norm < math.inf:
@@ -299,6 +309,8 @@ def risk_of_svm(
 
     >>> risk_of_svm(999, X=1.0, lambda_=0.1, weighting="t").value
     0.08
+
+    docs/theory.md, A5, A6 and B11.
     """
     T, X, lambda_ = _rounds(rounds), _positive(X, "X"), _positive(lambda_, "lambda_")
     G = X + (min(X, math.sqrt(lambda_)) if project else X)

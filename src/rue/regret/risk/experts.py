@@ -122,7 +122,10 @@ def mix(
     weights: Any = None,
     share: Any = 0.0,
 ) -> Mixed:
-    """Mix K columns of predictions (T × K, scores as the loss takes them) by exponential weights.
+    """Mix K columns of predictions (T × K, scores as the loss takes them) by exponential weights (B12).
+
+    Expert k has the weight e^(−η·L_k) before a round, L_k what it has lost so far, normalised to sum 1. Whatever the
+    labels are, the total loss is at most that of the best expert plus `price`.
 
     The method is `probability` for logistic loss, `substitution` for square loss with an `interval` that holds
     all predictions and labels, and `adahedge` for every other, unless one is named. `B` is the range of the losses for
@@ -132,6 +135,9 @@ def mix(
     >>> mixed = mix(np.array([[3.0, -3.0], [3.0, -3.0]]), [1, 1])
     >>> bool(mixed.total <= mixed.bound), mixed.best, round(mixed.price, 4)
     (True, 0, 0.6931)
+
+    Vovk 1990; Littlestone and Warmuth 1994; AdaHedge: de Rooij, van Erven, Grünwald and Koolen 2014; fixed share:
+    Herbster and Warmuth 1998; docs/theory.md, B12.
     """
     loss = make("loss", loss)
     require_loss(loss, "mix")

@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from rue.errors import DataError, UnknownName, shown
+from rue.errors import DataError, SettingsError, UnknownName, shown
 from rue.registry import import_modules, registered
 from rue.streams.files.sources import Source
 from rue.streams.files.unpacking import PACKED
@@ -51,7 +51,7 @@ def find_source(path: Any, format_name: str | None = None) -> Source:
             raise UnknownName(f"there is no format {shown(format_name)}: the formats are {names}.")
         return Source(path, format_name, packed)
     if path == "-":
-        raise DataError(f"say what comes through the pipe with --format, one of {names}.")
+        raise SettingsError(f"say what comes through the pipe with --format, one of {names}, for example --format csv.")
     for name, format_ in formats().items():
         if suffix and suffix in format_.suffixes:
             return Source(path, name, packed)

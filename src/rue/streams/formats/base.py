@@ -45,8 +45,10 @@ class Format(abc.ABC):
     needs_file: ClassVar[str] = ""
     """A sentence for users who send it through a pipe or compressed, if it cannot be read so."""
 
-    def __init__(self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE) -> None:
-        self.bits, self.separator, self.max_line = bits, separator, max_line
+    def __init__(
+        self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE, decimal: str = "."
+    ) -> None:
+        self.bits, self.separator, self.max_line, self.decimal = bits, separator, max_line, decimal
 
 
 class Example(NamedTuple):

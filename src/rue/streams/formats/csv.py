@@ -12,6 +12,7 @@ import csv
 import io
 import itertools
 import re
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,16 @@ from rue.streams.files.cutting import LongLine, too_long
 from rue.streams.files.pieces import PIECE
 from rue.streams.files.sources import Source, require_unpacked
 from rue.streams.formats.base import TableFormat
-from rue.streams.tables.columns import Columns, kind_of, repeated
+from rue.streams.tables.columns import FIRST, Columns, kind_of, repeated
+from rue.streams.tables.dates import CALENDAR
 from rue.streams.tables.encoding import shortened
 from rue.streams.tables.records import ALIKE, HEAD, RecordCutter, Records, Unreadable, without
-from rue.streams.tables.suspicious import suspicious
+from rue.streams.tables.spelling import MISSING
 
 __all__ = ["SEPARATORS", "Csv", "CsvTable"]
 
 SEPARATORS = "\t;|, "
 """In the order in which they are tried: commas may be in decimal numbers, spaces in words."""
-MISSING = [
-    *("", "?", "\\N", "None", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null"),
-    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-]
-"""What stands for a missing number."""
 WORDS = {"number": "a number", "boolean": "true or false", "category": "text in UTF-8: convert the file"}
 SNIFFED = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -53,7 +50,7 @@ class Csv(TableFormat):
     suffixes = (".csv", ".tsv")
 
     def open(self, source: Source, block: int = PIECE) -> CsvTable:
-        return CsvTable(source, block, self.max_line, self.separator)
+        return CsvTable(source, block, self.max_line, self.separator, self.decimal)
 
 
 class CsvTable(Records):
@@ -61,8 +58,10 @@ class CsvTable(Records):
 
     quoting = True
 
-    def __init__(self, source: Source, block: int, max_line: int, separator: str | None) -> None:
-        self.given_separator = separator
+    def __init__(
+        self, source: Source, block: int, max_line: int, separator: str | None = None, decimal: str = "."
+    ) -> None:
+        self.given_separator, self.decimal = separator, decimal
         super().__init__(source, block, max_line)
 
     def read_head(self) -> None:
@@ -79,7 +78,7 @@ class CsvTable(Records):
         rows = _rows(text, self.separator, 2)
         if not rows:
             raise DataError("the file is empty.")
-        if _is_header(rows):
+        if _is_header(rows, self.decimal):
             self.names = [name.strip() or str(place) for place, name in enumerate(rows[0], 1)]
             self._pass_header()
         else:
@@ -163,21 +162,24 @@ class CsvTable(Records):
             except Unreadable as error:
                 types[error.column] = pa.string() if types[error.column] != pa.string() else pa.binary()
 
-    def suspicious_columns(self) -> list[tuple[str, str]]:
-        """Columns read as words that look like numbers or dates: their names, and a sentence about each."""
+    @cached_property
+    def first(self) -> dict[str, Any]:
         import pyarrow as pa
 
-        words = [name for name in self.names if pa.types.is_string(self.schema.field(name).type)]
-        if not words:
-            return []
-        lines = self.sample[: self.sample.rfind(b"\n", 0, SNIFFED) + 1 or len(self.sample)]
-        text = RecordCutter(self.separator, self.max_line, self.alike).feed(lines)[0].decode("utf-8", "replace")
-        rows = [row for row in _rows(text, self.separator, 1000) if len(row) == len(self.names)]
-        places = {name: self.names.index(name) for name in words}
-        some = {name: [row[place] for row in rows if row[place] not in MISSING] for name, place in places.items()}
-        return list(suspicious(some, self._stray))
+        names = [name for name in self.names if kind_of(self.schema.field(name).type) in ("category", *CALENDAR)]
+        if not names:
+            return {}
+        scanned = self.scanned(self.sample, FIRST + 1)
+        data = self.sample[: int(scanned.starts[FIRST])] if scanned.records > FIRST else self.sample
+        data = data if _is_text(data) else data.decode("utf-8", "replace").encode()
+        try:
+            table = self._read(data, {name: self.schema.field(name).type for name in names}, names)[0]
+        except Unreadable:
+            return {}
+        columns = {name: table.column(name).combine_chunks() for name in names}
+        return {name: column for name, column in columns.items() if not pa.types.is_null(column.type)}
 
-    def _stray(self, name: str) -> str:
+    def stray(self, name: str) -> str:
         """Why a column cannot be read as numbers."""
         import pyarrow as pa
 
@@ -191,7 +193,7 @@ class CsvTable(Records):
         import pyarrow as pa
 
         here = set(self.names)
-        types = {name: self._type(name, columns.kind(name)) for name in columns.used if name in here}
+        types = {name: self._type(name, columns) for name in columns.used if name in here}
         if not data:
             return pa.schema(list(types.items())).empty_table(), []
         if pa.int64() in types.values() and not _hexadecimal(data):
@@ -202,12 +204,15 @@ class CsvTable(Records):
         types = {name: pa.float64() if pa.types.is_int64(kind) else kind for name, kind in types.items()}
         return self._read(data, types, list(types))
 
-    def _type(self, name: str, kind: str) -> Any:
+    def _type(self, name: str, columns: Columns) -> Any:
         import pyarrow as pa
 
-        own = self.schema.field(name).type
+        own, kind = self.schema.field(name).type, columns.kind(name)
         if kind_of(own) == kind and not pa.types.is_null(own):
             return own
+        spelt = (kind in CALENDAR and columns.order) or (kind == "number" and columns.decimal == ",")
+        if spelt and pa.types.is_string(own):
+            return own  # `encode` makes dates and numbers of it
         usual = {"number": pa.float64(), "boolean": pa.bool_(), "timestamp": pa.timestamp("us"), "date": pa.date32()}
         return usual.get(kind, pa.time32("s") if kind == "time" else pa.string())
 
@@ -225,7 +230,11 @@ class CsvTable(Records):
         known = note if _is_text(data) else None  # pyarrow complains of its own about a row that is not UTF-8
         parsing = reader.ParseOptions(delimiter=self.separator, invalid_row_handler=known)
         converting = reader.ConvertOptions(
-            column_types=types, include_columns=wanted, null_values=MISSING, strings_can_be_null=False
+            column_types=types,
+            include_columns=wanted,
+            null_values=MISSING,
+            strings_can_be_null=False,
+            decimal_point=self.decimal,
         )
         if data.startswith(_BYTE_ORDER_MARK):  # pyarrow would take one away, here in the middle of the file
             data = _BYTE_ORDER_MARK + data
@@ -251,7 +260,10 @@ class CsvTable(Records):
         import pyarrow as pa
 
         here = set(self.names)
+        read_as_text = {name for name in here if pa.types.is_string(self.schema.field(name).type)}
         numbers = [name for name in columns.used if name in here and columns.kind(name) == "number"]
+        if columns.decimal == ",":
+            numbers = [name for name in numbers if name not in read_as_text]
         if not numbers or not records or any(map(self.doubtful, records)):
             return {}
         try:
@@ -264,12 +276,17 @@ class CsvTable(Records):
         if table.num_rows == len(places):
             for name in numbers:
                 for place, value in zip(places, table.column(name).to_pylist(), strict=True):
-                    if not _numeric(value):
+                    if not _numeric(value, self.decimal):
                         unfit.setdefault(place, (name, f"{shortened(value)} is not a number"))
         return unfit
 
     def complaint(self, record: bytes, columns: Columns, error: Unreadable) -> tuple[str, str]:
         return error.column, error.why
+
+    def tag(self, record: bytes, columns: Columns) -> str:
+        fields = next(iter(_rows(record.decode("utf-8", "backslashreplace"), self.separator, 1)), [])
+        there = columns.id in self.names and len(fields) == len(self.names)
+        return fields[self.names.index(str(columns.id))] if there else ""
 
 
 def _misshapen(count: int, wanted: Any) -> str:
@@ -359,18 +376,18 @@ def _sniff(text: str, unfinished: bool) -> str:
     return best if cuts[best] > 1 else ","
 
 
-def _is_header(rows: list[list[str]]) -> bool:
+def _is_header(rows: list[list[str]], decimal: str) -> bool:
     """Whether the first of one or two records is a header, as the top of this file says."""
     if len(rows) == 1:
-        return not all(map(_numeric, rows[0]))
-    first, second = rows
-    numbers = [above for above, below in zip(first, second, strict=False) if _numeric(below) and below not in MISSING]
-    return not numbers or not all(map(_numeric, numbers))
+        return not all(_numeric(text, decimal) for text in rows[0])
+    pairs = zip(*rows, strict=False)
+    numbers = [above for above, below in pairs if _numeric(below, decimal) and below not in MISSING]
+    return not numbers or not all(_numeric(text, decimal) for text in numbers)
 
 
-def _numeric(text: str) -> bool:
+def _numeric(text: str, decimal: str = ".") -> bool:
     try:
-        float(text)
+        float(text.replace(decimal, "."))
     except ValueError:
         return text.strip() in MISSING
-    return "_" not in text
+    return "_" not in text and (decimal == "." or "." not in text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cached_property
 from typing import Any
 
 from rue.errors import DataError
@@ -17,7 +18,8 @@ from rue.registry import register
 from rue.streams.files.pieces import PIECE
 from rue.streams.files.sources import Source, require_unpacked
 from rue.streams.formats.base import TableFormat
-from rue.streams.tables.columns import Columns, kind_of
+from rue.streams.tables.columns import FIRST, Columns, kind_of
+from rue.streams.tables.dates import CALENDAR
 from rue.streams.tables.encoding import shortened
 from rue.streams.tables.records import Records, Unreadable
 
@@ -52,13 +54,17 @@ class JsonTable(Records):
             raise DataError("the file is empty.")
         if self.head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise DataError("the file is in UTF-16: convert it to UTF-8.")
-        self.schema = _schema(self.head)
+        self.schema, self._first = _schema(self.head)
+
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        return self._first
 
     def read(self, data: bytes, columns: Columns) -> tuple[Any, list[tuple[int, str]]]:
         import pyarrow as pa
         from pyarrow import json as reader
 
-        schema = pa.schema([(name, self._type(name, columns.kind(name))) for name in columns.used])
+        schema = pa.schema([(name, self._type(name, columns)) for name in columns.used])
         if not data.strip():
             return schema.empty_table(), []
         raw = pa.schema([(field.name, field.type if _plain(field.type) else pa.string()) for field in schema])
@@ -78,14 +84,18 @@ class JsonTable(Records):
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise Unreadable("", str(error).splitlines()[0][:100]) from error
 
-    def _type(self, name: str, kind: str) -> Any:
+    def _type(self, name: str, columns: Columns) -> Any:
         import pyarrow as pa
 
+        kind = columns.kind(name)
         place = self.schema.get_field_index(name)
         own = self.schema.field(place).type if place >= 0 else pa.null()
+        spelt = (kind in CALENDAR and columns.order) or (kind == "number" and columns.decimal == ",")
+        if spelt and pa.types.is_string(own):
+            return own  # `encode` makes dates and numbers of it
         if kind == "number":
             return pa.float64()
-        if kind == "category":  # a number in its place has no fraction unless the first piece has some
+        if kind in ("category", "text"):  # a number in its place has no fraction unless the first piece has some
             return own if _plain(own) and not pa.types.is_null(own) else pa.string()
         if kind_of(own) == kind:
             return own
@@ -103,6 +113,14 @@ class JsonTable(Records):
         shown = shortened(record.decode("utf-8", "replace").strip())
         return self._fault(record, columns) or ("", f"{shown} cannot be read: {error.why}")
 
+    def tag(self, record: bytes, columns: Columns) -> str:
+        try:
+            content = json.loads(record)
+        except (ValueError, RecursionError):
+            return ""
+        given = content.get(columns.id) if isinstance(content, dict) else None
+        return str(given) if isinstance(given, str | int | float) else ""
+
     def _fault(self, record: bytes, columns: Columns) -> tuple[str, str] | None:
         """The column and what is wrong with a record, or None."""
         try:
@@ -119,7 +137,7 @@ class JsonTable(Records):
             return "", f"{shortened(text)} has half a character (a lone surrogate), which is no text"
         for name in columns.used:
             value = content.get(name)
-            if value is not None and not _fits(value, self._type(name, columns.kind(name))):
+            if value is not None and not _fits(value, self._type(name, columns)):
                 shown = shortened(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:40]
                 return name, f"{shown} is not {_article(columns.kind(name))}"
         return None
@@ -178,7 +196,8 @@ def _moments(texts: Any, wanted: Any) -> Any:
     return moments.cast(pa.timestamp("us")).cast(wanted)
 
 
-def _schema(data: bytes) -> Any:
+def _schema(data: bytes) -> tuple[Any, dict[str, Any]]:
+    """The types of the columns, and the first values of those of text and dates."""
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {}
@@ -194,7 +213,12 @@ def _schema(data: bytes) -> Any:
                     values.append(value)
     if not columns:
         raise DataError("the first lines hold no JSON object: JSON lines has one in each line.")
-    return pa.schema([(name, _type_of(values)) for name, values in columns.items()])
+    schema, first = pa.schema([(name, _type_of(values)) for name, values in columns.items()]), {}
+    for field in schema:
+        texts = pa.array([value for value in columns[field.name][:FIRST] if isinstance(value, str)], pa.string())
+        if kind_of(field.type) in ("category", *CALENDAR) and len(texts):
+            first[field.name] = texts if _plain(field.type) else _moments(texts, field.type)
+    return schema, first
 
 
 def _type_of(values: list[Any]) -> Any:

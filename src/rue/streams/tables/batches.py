@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from rue.errors import DataError
-from rue.streams.chunk import Chunk, Position
+from rue.streams.chunk import BadRow, Chunk, Position
 from rue.streams.files.cutting import MIB, digest
 from rue.streams.files.pieces import PIECE, Piece
 from rue.streams.names import Names
-from rue.streams.tables.columns import Columns
-from rue.streams.tables.encoding import encode
+from rue.streams.tables.columns import FIRST, Columns, kind_of
+from rue.streams.tables.dates import CALENDAR
+from rue.streams.tables.encoding import encode, shortened
+from rue.streams.tables.spelling import is_text
 from rue.streams.tables.table import Table
 
 __all__ = ["Batches", "first_line", "numbered", "open_frame", "read_once"]
@@ -30,7 +33,8 @@ class Batches(Table):
 
     `read(row, rows)` yields batches from the first row, or from any row up to `row`, on, each with the number of its
     first row; `rows` is how many are best in a batch. `digest_before(row)` tells whether what comes before a row has
-    changed; without it the batch that ends there is read again and its buffers are digested.
+    changed; without it the batch that ends there is read again and its buffers are digested. `bad` are rows that are no
+    examples, whatever the batches have in their place.
     """
 
     def __init__(
@@ -39,15 +43,43 @@ class Batches(Table):
         read: Callable[[int, int], Iterator[tuple[int, Any]]],
         digest_before: Callable[[int], str] | None = None,
         close: Callable[[], None] = lambda: None,
+        bad: Sequence[BadRow] = (),
+        live: bool = False,
     ) -> None:
         self.schema, self.read, self._digest_before, self._close = schema, read, digest_before, close
+        self._bad = bad
+        self.live = live
+        """Whether batches may be long in coming, so that only the first one is waited for."""
         self.rows = max(1024, min(ROWS, VALUES // max(1, len(schema))))
+        self._ahead: Iterator[tuple[int, Any]] | None = None
+        """The batches from the first on, if `first` has looked at some: some streams can be read only once."""
+
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        names = [field.name for field in self.schema if is_text(field.type) or kind_of(field.type) in CALENDAR]
+        if not names:
+            return {}
+        looked_at, rows, batches = [], 0, self.read(0, self.rows)
+        try:
+            for number, batch in batches:
+                looked_at.append((number, batch))
+                rows += batch.num_rows
+                if rows >= (1 if self.live else FIRST):
+                    break
+        except Exception as error:  # it is raised again where the rows before it have been learnt
+            batches = _failing(error)
+        self._ahead = itertools.chain(looked_at, batches)
+        try:
+            return {name: _beginning(name, [batch for _, batch in looked_at]) for name in names}
+        except Exception:  # of a damaged file; `pieces` says what is wrong
+            return {}
 
     def pieces(self, start: Position | None = None) -> Iterator[Piece]:
         at = start or Position()
         row, file = at.offset, at.file
+        ahead, self._ahead = self._ahead, None
         try:
-            for first, batch in self.read(row, self.rows):
+            for first, batch in self.read(row, self.rows) if ahead is None else ahead:
                 _validate(batch)
                 skip = max(0, row - first)
                 while skip < batch.num_rows:
@@ -78,14 +110,40 @@ class Batches(Table):
     def chunk(self, piece: Piece, columns: Columns, *, labels: bool = True, names: Names | None = None) -> Chunk:
         import pyarrow as pa
 
-        lines = np.arange(piece.start.line + 1, piece.end.line + 1, dtype=np.int64)
+        lines, data = np.arange(piece.start.line + 1, piece.end.line + 1, dtype=np.int64), piece.data
+        bad = [row for row in self._bad if piece.start.line < row.line <= piece.end.line]
+        if bad:
+            good = ~np.isin(lines, [row.line for row in bad])
+            data, lines = data.filter(pa.array(good)), lines[good]
         try:
-            return encode(columns, piece.data, lines, labels=labels, names=names)
+            return encode(columns, data, lines, bad, labels=labels, names=names)
         except (pa.ArrowException, UnicodeError) as error:
             raise DataError(f"rows {lines[0]} to {lines[-1]} cannot be read: {first_line(error)}.") from error
 
     def close(self) -> None:
         self._close()
+
+
+def _failing(error: Exception) -> Iterator[tuple[int, Any]]:
+    """No batch, but an error that was met before."""
+    raise error
+    yield
+
+
+def _beginning(name: str, batches: list[Any]) -> Any:
+    """The first values of a column; bytes that are not UTF-8 are replaced."""
+    import pyarrow as pa
+
+    parts, rows = [pa.array([], pa.string())], 0
+    for batch in batches:
+        part = batch.column(name).slice(0, FIRST - rows)
+        part.validate()
+        rows += len(part)
+        if is_text(part.type):
+            some = part.cast(pa.large_binary()).to_pylist()
+            part = pa.array([None if text is None else text.decode("utf-8", "replace") for text in some], pa.string())
+        parts.append(part)
+    return pa.concat_arrays(parts[1:] or parts)
 
 
 def _validate(batch: Any) -> None:
@@ -105,13 +163,14 @@ def open_frame(source: Any) -> Batches:
     """A frame: pyarrow, pandas, polars, or any other object with an Arrow stream."""
     import pyarrow as pa
 
+    bad: list[BadRow] = []
     try:
         if isinstance(source, pa.RecordBatchReader):
             return read_once(source)
         if isinstance(source, pa.RecordBatch):
             source = pa.Table.from_batches([source])
         elif type(source).__module__.partition(".")[0] == "pandas":
-            _require_text(source)
+            source, bad = _without_half_characters(source)
             source = pa.Table.from_pandas(source, preserve_index=False)
         if not hasattr(source, "__arrow_c_stream__"):
             raise DataError(f"a table is a path, a file or a frame with an Arrow stream, not {type(source).__name__}.")
@@ -123,23 +182,42 @@ def open_frame(source: Any) -> Batches:
     def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
         return numbered(readers.pop() if readers else pa.RecordBatchReader.from_stream(source))
 
-    return Batches(schema, read)
+    return Batches(schema, read, bad=bad)
 
 
-def _require_text(frame: Any) -> None:
-    """Refuse what Python takes for text and no encoder does: half a character, a lone surrogate."""
+def _without_half_characters(frame: Any) -> tuple[Any, list[BadRow]]:
+    """A pandas frame without the cells that have half a character, and their rows, which are bad.
+
+    Python takes a lone surrogate for text, and no encoder does; Arrow refuses the whole frame for it.
+    """
+    bad: list[BadRow] = []
     for place, name in enumerate(frame.columns):
+        if _is_half(name):
+            raise DataError(f"the name of a column, {shortened(name)}, {_HALF}.")
         column = frame.iloc[:, place]
-        values = [name, *(column if getattr(column.dtype, "kind", "O") in "OU" else ())]
-        for row, value in enumerate(values):
-            if isinstance(value, str) and not value.isascii():
-                try:
-                    value.encode()
-                except UnicodeEncodeError:
-                    where = f"row {row - 1} of column {str(name)!r}" if row else "the name of a column"
-                    raise DataError(
-                        f"{where}, {value[:40]!r}, has half a character (a lone surrogate), which is no text."
-                    ) from None
+        if getattr(column.dtype, "kind", "O") not in "OU":
+            continue
+        halves = [row for row, value in enumerate(column) if _is_half(value)]
+        if halves:
+            values = np.array(column, dtype=object)
+            bad += [BadRow(0, row + 1, str(name), f"{shortened(values[row])} {_HALF}") for row in halves]
+            values[halves] = None
+            frame = frame.copy(deep=False)
+            frame.isetitem(place, values)
+    return frame, list({row.line: row for row in reversed(bad)}.values())  # each row once, by its first column
+
+
+_HALF = "has half a character (a lone surrogate), which is no text"
+
+
+def _is_half(value: Any) -> bool:
+    """Whether it is text that no encoder takes."""
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return True
+    return False
 
 
 def read_once(reader: Any, close: Callable[[], None] = lambda: None) -> Batches:
@@ -151,7 +229,7 @@ def read_once(reader: Any, close: Callable[[], None] = lambda: None) -> Batches:
             raise DataError("the stream can be read only once: give a file or a table for more passes.")
         return numbered(left.pop())
 
-    return Batches(reader.schema, read, close=close)
+    return Batches(reader.schema, read, close=close, live=True)
 
 
 def numbered(batches: Any) -> Iterator[tuple[int, Any]]:

@@ -2,9 +2,18 @@
 
 A column of numbers or booleans has a slot of its own, in the order of the columns. Text, and any column named as a
 category, is hashed: `column=value` has value 1 in the slot k + (MurmurHash3 & (2^bits − 1)), where k slots are owned.
-Whatever is missing (null, NaN, empty) says `column=` there and nothing else. A timestamp is its days since 1970, UTC,
-in a slot of its own, and `column.hour=…` and `column.weekday=…`; a date has no hour, a time of day no weekday, and a
-duration neither.
+Whatever is missing (null, NaN, empty) says `column=` there and nothing else. A column of sentences is text: each word
+is a feature `column=word`, hashed, whose value is how often it occurs (see `tokens`).
+
+A timestamp has slots of its own for the days since the first one (UTC), `column`, and for `column.day_of_year`; it
+says `column.weekday=…` and, unless it is midnight sharp, `column.hour=…`; a date is the same. A time of day is the part
+of a day since midnight, and its hour; a duration is its days. Models of version 1 have the days since 1970 instead, no
+day of the year, and an hour at midnight too.
+
+Kinds are settled by Arrow's type and the first 1,000 rows (`FIRST`), as far as they lie in what a text format looks at
+first: text is dates if all of these rows are (ISO 8601, or as `order` says), numbers if all have decimal commas
+and `decimal` is a comma, and text if at least 20 are not missing, four fifths of these differ, and half have
+a space inside; otherwise it is a category.
 """
 
 from __future__ import annotations
@@ -16,12 +25,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from rue.errors import DataError, shown
+from rue.streams.tables.dates import CALENDAR, DATES, read_moments
+from rue.streams.tables.spelling import ORDERS, is_text, looks, written_as
 
-__all__ = ["KINDS", "Columns", "find_column", "kind_of", "plan", "repeated", "require_columns"]
+__all__ = [
+    "FIRST",
+    "KINDS",
+    "Columns",
+    "find_column",
+    "find_id",
+    "is_sentences",
+    "kind_of",
+    "plan",
+    "repeated",
+    "require_columns",
+]
 
-KINDS = ("number", "boolean", "category", "timestamp", "date", "time", "duration")
+KINDS = ("number", "boolean", "category", "timestamp", "date", "time", "duration", "text")
 MOST_BITS = 31
+FIRST = 1000
+"""How many of the first rows settle what a column is."""
+VERSION = 2
+"""How dates become features; a model without a number has version 1."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +67,41 @@ class Columns:
     """What the target holds: number, boolean, or category, whose labels are words."""
     weight: str | None = None
     bits: int = 20
+    id: str | None = None
+    """The column that tells rows apart, which is carried along as text."""
+    decimal: str = "."
+    """What numbers in text have before their fraction: a point or a comma."""
+    order: str = ""
+    """How dates in text are written: "day-first", "month-first", or "" for ISO 8601 alone."""
+    starts: tuple[tuple[str, int], ...] = ()
+    """The first day of each column of dates, counted from 1970-01-01; one that is not here starts there."""
+    version: int = VERSION
+    """Of the rules by which dates become features."""
 
     @cached_property
     def own(self) -> tuple[str, ...]:
-        """The columns with a slot of their own: slot j is `own[j]`."""
-        return tuple(name for name, kind in self.plan if kind != "category")
+        """What has a slot of its own: slot j is `own[j]`, a column, or the day of the year of a column of dates."""
+        names: list[str] = []
+        for name, kind in self.plan:
+            if kind not in ("category", "text"):
+                names.append(name)
+            if kind in CALENDAR and self.version > 1:
+                names.append(f"{name}.day_of_year")
+        return tuple(names)
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """The columns of dates, times or durations."""
+        return tuple(name for name, kind in self.plan if kind in DATES)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of text, which become words."""
+        return tuple(name for name, kind in self.plan if kind == "text")
+
+    def start(self, name: str) -> int:
+        """The day, counted from 1970-01-01, from which the days of a column are counted."""
+        return dict(self.starts).get(name, 0)
 
     @property
     def hashing(self) -> bool:
@@ -62,8 +120,9 @@ class Columns:
     @property
     def used(self) -> tuple[str, ...]:
         """Every column that is read."""
-        others = (name for name in (self.target, self.weight) if name is not None)
-        return (*(name for name, _ in self.plan), *others)
+        features = [name for name, _ in self.plan]
+        others = dict.fromkeys(name for name in (self.target, self.weight, self.id) if name is not None)
+        return (*features, *(name for name in others if name not in features))
 
     def kind(self, name: str) -> str:
         """The kind of a column that is read."""
@@ -71,7 +130,7 @@ class Columns:
 
     @cached_property
     def _kinds(self) -> dict[str, str]:
-        others = {self.target or "": self.label, self.weight or "": "number"}
+        others = {self.id or "": "category", self.target or "": self.label, self.weight or "": "number"}
         return {**others, **dict(self.plan)}
 
     def require(self, names: Sequence[str], labels: bool = True) -> None:
@@ -80,19 +139,31 @@ class Columns:
 
     def to_dict(self) -> dict[str, Any]:
         """In plain JSON types."""
-        return {**dataclasses.asdict(self), "plan": [list(column) for column in self.plan]}
+        lists = {"plan": [list(column) for column in self.plan], "starts": [list(start) for start in self.starts]}
+        return {**dataclasses.asdict(self), **lists}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Columns:
         """The columns that `to_dict` describes; refuses anything else."""
         try:
-            columns = cls(**{**stored, "plan": tuple((name, kind) for name, kind in stored["plan"])})
+            pairs = {key: tuple((name, value) for name, value in stored.get(key, ())) for key in ("plan", "starts")}
+            columns = cls(**{"version": 1, **stored, **pairs})
             texts = [name for name, _ in columns.plan] + [
                 name for name in (columns.target, columns.weight) if name is not None
             ]
             good = all(isinstance(name, str) for name in texts) and all(kind in KINDS for _, kind in columns.plan)
             good = good and len(set(texts)) == len(texts) and columns.label in KINDS[:3] and type(columns.bits) is int
-            good = good and 1 <= columns.bits <= MOST_BITS
+            good = good and 1 <= columns.bits <= MOST_BITS and (columns.id is None or isinstance(columns.id, str))
+            good = good and "plan" in stored
+            good = (
+                good and columns.version in (1, VERSION) and columns.decimal in (".", ",") and columns.order in ORDERS
+            )
+            days = [day for _, day in columns.starts]
+            good = (
+                good
+                and set(dict(columns.starts)) <= set(texts)
+                and all(type(day) is int and abs(day) < 2**53 for day in days)
+            )
         except (KeyError, TypeError, ValueError):
             good = False
         if not good:
@@ -107,9 +178,14 @@ def plan(
     weight: str | int | None = None,
     drop: Iterable[str | int] = (),
     category: Iterable[str | int] = (),
+    id_column: str | int | None = None,
+    text: Iterable[str | int] = (),
     bits: int = 20,
+    decimal: str = ".",
+    order: str = "",
+    first: Mapping[str, Any] | None = None,
 ) -> Columns:
-    """What to make of a table with this Arrow schema.
+    """What to make of a table with this Arrow schema, whose columns begin with the values of `first`.
 
     A column is named, or counted from 1, from the end if negative; a name wins over a count. A target that is among the
     categories has words for labels.
@@ -122,28 +198,83 @@ def plan(
         raise DataError(f"two columns are called {twice!r}: rename one.")
     goal = None if target is None else find_column(target, names, "target")
     heavy = None if weight is None else find_column(weight, names, "weight")
+    own_id = None if id_column is None else find_id(id_column, schema)
     gone = {find_column(name, names, "column to drop") for name in drop}
     categories = {find_column(name, names, "category") for name in category}
+    sentences = {find_column(name, names, "text") for name in text}
     for role, name in (("target", goal), ("weight", heavy)):
         if name in gone:
             raise DataError(f"the column {name!r} is the {role}: it cannot be dropped.")
+        if name in sentences:
+            raise DataError(f"the column {name!r} is the {role}: it cannot be text.")
     if goal is not None and goal == heavy:
         raise DataError(f"the column {goal!r} cannot be both the target and the weight.")
-    columns = []
+    both = sorted(sentences & categories)
+    if both:
+        raise DataError(f"the column {both[0]!r} cannot be both text and a category.")
+    kinds: dict[str, str] = {}
     for field in schema:
-        if field.name not in gone and field.name not in (goal, heavy):
-            kind = kind_of(field.type)
-            if not kind:
-                raise DataError(f"the column {field.name!r} holds {field.type}: leave it out with --drop {field.name}.")
-            columns.append((field.name, "category" if field.name in categories else kind))
+        if field.name in gone:
+            continue
+        if field.name in categories or field.name in sentences:
+            kinds[field.name] = "text" if field.name in sentences and kind_of(field.type) else "category"
+        else:
+            kinds[field.name] = _settled(field.type, (first or {}).get(field.name), decimal, order)
+        if not kind_of(field.type) and field.name not in (goal, heavy, own_id):
+            raise DataError(f"the column {field.name!r} holds {field.type}: leave it out with --drop {field.name}.")
     label = "number"
     if goal is not None:
-        label = "category" if goal in categories else kind_of(schema.field(goal).type)
+        label = "category" if kinds[goal] == "text" else kinds[goal]
         if label not in KINDS[:3]:
             raise DataError(f"the target {goal!r} must hold numbers, booleans or words, not {schema.field(goal).type}.")
-    if heavy is not None and kind_of(schema.field(heavy).type) not in ("number", "boolean"):
+    if heavy is not None and kinds[heavy] not in ("number", "boolean"):
         raise DataError(f"the weight {heavy!r} must hold numbers, not {schema.field(heavy).type}.")
-    return Columns(tuple(columns), goal, label, heavy, bits)
+    columns = tuple((name, kind) for name, kind in kinds.items() if name not in (goal, heavy, own_id))
+    starts = tuple((name, _start(kind, (first or {}).get(name), order)) for name, kind in columns if kind in CALENDAR)
+    return Columns(columns, goal, label, heavy, bits, own_id, decimal, order, starts)
+
+
+def find_id(which: str | int, schema: Any) -> str:
+    """The column that tells rows apart; refuses one that cannot be written as text."""
+    name = find_column(which, schema.names, "id column")
+    type_ = schema.field(name).type
+    if not kind_of(type_):
+        raise DataError(f"the id column {name!r} holds {type_}, which is no text: name another with --id.")
+    return name
+
+
+def _settled(type_: Any, first: Any, decimal: str, order: str) -> str:
+    """The kind of a column of this Arrow type that begins with these values."""
+    kind = kind_of(type_)
+    if first is None or not is_text(type_):
+        return kind
+    values = first.drop_null().to_pylist()
+    return written_as(values, decimal, order) or ("text" if is_sentences(values) else kind)
+
+
+def is_sentences(values: Sequence[str]) -> bool:
+    """Whether some texts, of which those that are missing do not count, are sentences rather than categories.
+
+    At least 20 of them, of which four fifths differ and half have white space inside; and not amounts or dates in
+    another spelling, which have a note of their own.
+
+    >>> is_sentences([f"parcel {i} came late" for i in range(20)]), is_sentences(["New York", "Los Angeles"] * 20)
+    (True, False)
+    """
+    values = [value for value in values if value and not value.isspace()]
+    if len(values) < 20 or len(set(values)) < 0.8 * len(values) or looks(values)[0]:
+        return False
+    return sum(len(value.split()) > 1 for value in values) >= 0.5 * len(values)
+
+
+def _start(kind: str, first: Any, order: str) -> int:
+    """The day of the first date, counted from 1970-01-01; 0 if there is none."""
+    if first is None:
+        return 0
+    moments, wrong = read_moments("", kind, first, kind_of(first.type), order)
+    there = np.ones(len(first), dtype=np.bool_) if wrong is None else ~wrong
+    there &= True if moments.missing is None else ~moments.missing
+    return int(moments.day[there][0]) if there.any() else 0
 
 
 def require_columns(needed: Iterable[str], names: Sequence[str]) -> None:

@@ -15,16 +15,15 @@ from rue.streams.chunk import BadRow, Chunk
 from rue.streams.names import Names
 from rue.streams.tables.assembly import NOTHING, Rows, assemble, first_of_each, hash_texts, look_over
 from rue.streams.tables.columns import Columns, kind_of
+from rue.streams.tables.dates import CALENDAR, DAYS, HOURS, read_moments
+from rue.streams.tables.spelling import is_text, parse_numbers
+from rue.streams.tables.tokens import Words, add_words, split_words
 
 __all__ = ["encode", "shortened"]
 
-DAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
-"""Of the week, from that of 1970-01-01."""
-HOURS = tuple(map(str, range(24)))
 CACHED = 1 << 17
 """Numbers put together at a time: a MiB of them stays in the processor's cache."""
 _WIDE = (np.dtype(np.int64), np.dtype(np.float64))
-SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def encode(
@@ -38,30 +37,37 @@ def encode(
 ) -> Chunk:
     """The examples of a record batch whose rows stand in these lines; thread-safe; the hot loops release the GIL.
 
-    `bad` are rows already rejected by the parser. Without `labels` a row needs no label, a table no target.
+    `bad` are rows already rejected by the parser. Without `labels` a table needs no target and no weight. A missing
+    label is NaN among numbers, else None.
     If `names` are given, the chunk has the names of hashed features that are not among them, each column's in the order
     of their first occurrence.
     """
     there = batch.schema.names
     columns.require(there, labels)
-    reader = _Reader(columns, batch.num_rows)
-    for name, kind in columns.plan:
-        reader.add(name, kind, _column(batch, name))
     good = np.ones(batch.num_rows, dtype=np.bool_)
     why: dict[int, tuple[str, str]] = {}
+    reader = _Reader(columns, batch.num_rows)
+    for name, kind in columns.plan:
+        reader.add(name, kind, _column(batch, name), good, why)
     y = weights = None
     if columns.target is not None and (labels or columns.target in there):
-        y = _labels(columns, _column(batch, columns.target), labels, good, why)
+        y = _labels(columns, _column(batch, columns.target), good, why)
     if columns.weight is not None and (labels or columns.weight in there):
-        weights = _weights(columns.weight, _column(batch, columns.weight), good, why)
+        weights = _weights(columns, _column(batch, columns.weight), good, why)
+    tags: Any = None
+    if columns.id is not None and columns.id in there:
+        tags = _tags(columns.id, _column(batch, columns.id))
     X = reader.rows(good, why)
     called = () if names is None else reader.names(good, names.seen)
     if why:
         y, weights = (None if column is None else column[good] for column in (y, weights))
     good_lines = lines[good] if why else lines
     missing = (reader.gaps[good] if why else reader.gaps) if reader.gaps.any() else None
-    refused = [BadRow(0, int(lines[i]), *reason) for i, reason in why.items()]
-    return Chunk(Block(X, y, weights), good_lines, _placed([*bad, *refused], good_lines), names=called, missing=missing)
+    refused = [BadRow(0, int(lines[i]), *reason, "" if tags is None else tags[i]) for i, reason in why.items()]
+    if tags is not None:
+        tags = tuple(tags[i] for i in np.flatnonzero(good).tolist()) if why else tuple(tags)
+    placed = _placed([*bad, *refused], good_lines)
+    return Chunk(Block(X, y, weights), good_lines, placed, tags, names=called, missing=missing)
 
 
 def shortened(text: str) -> str:
@@ -88,24 +94,50 @@ class _Reader:
         """How many cells of each row are missing; of a row that is not good it may be less."""
         self.slots: list[Any] = []
         self.texts: list[tuple[str, Any]] = []
+        self.words: list[tuple[str, Words, Any]] = []
+        """The columns of text: name, words, and their slots."""
 
-    def add(self, name: str, kind: str, column: Any) -> None:
+    def add(self, name: str, kind: str, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> None:
+        """Take in a column; rows of it that cannot be read become bad."""
         if kind == "category":
             self.hashed(name, _texts(name, column))
-            return
-        if kind in ("number", "boolean"):
-            self.own.append(_numbers(name, column))
-            return
-        missing, days, seconds = _moments(name, kind, column)
-        whole, part = seconds
-        moments = days + part / whole
+        elif kind == "text":
+            self.tokenised(name, _texts(name, column))
+        elif kind in ("number", "boolean"):
+            self.own.append(_numbers(self.columns, name, column, good, why))
+        else:
+            self.dated(name, kind, column, good, why)
+
+    def dated(self, name: str, kind: str, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> None:
+        """The parts of a column of dates, by the rules of the version of its columns."""
+        moments, wrong = read_moments(name, kind, column, kind_of(column.type), self.columns.order)
+        if wrong is not None:
+            _refuse(wrong, name, lambda i: f"{shortened(str(column[i]))} is not a {kind}", good, why)
+        missing, new = moments.missing, self.columns.version > 1
+        days = moments.days_since(self.columns.start(name) if new else 0)
         if missing is not None:
-            moments[missing] = np.nan
-        self.own.append(moments)
-        if kind in ("timestamp", "time"):
-            self.listed(f"{name}.hour", HOURS, part // (whole // 24), missing)
-        if kind in ("timestamp", "date"):
-            self.listed(f"{name}.weekday", DAYS, days % 7, missing)
+            days[missing] = np.nan
+        self.own.append(days)
+        if new and kind in CALENDAR:
+            yearly = moments.day_of_year
+            self.own.append(yearly if missing is None else np.where(missing, 0, yearly))
+            quiet = moments.midnight if missing is None else moments.midnight | missing
+            self.listed(f"{name}.hour", HOURS, moments.hour, quiet)
+        elif kind in ("timestamp", "time"):
+            self.listed(f"{name}.hour", HOURS, moments.hour, missing)
+        if kind in CALENDAR:
+            self.listed(f"{name}.weekday", DAYS, moments.weekday, missing)
+
+    def tokenised(self, name: str, column: Any) -> None:
+        """A column of text as words."""
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        texts = _plain(column)
+        self.gaps += _empty(texts)
+        words = split_words(*_content(texts))
+        self.words.append((name, words, _slots(self.columns, name, words.letters, words.places)))
 
     def listed(self, name: str, words: tuple[str, ...], codes: Any, missing: Any) -> None:
         """A hashed column of a few words, given by their numbers."""
@@ -123,7 +155,7 @@ class _Reader:
         if pa.types.is_dictionary(column.type):
             nothing = _few_slots(self.columns, (name,), ("",))
             words = _plain(column.dictionary)
-            known = np.concatenate((_slots(self.columns, name, words), nothing))
+            known = np.concatenate((_slots(self.columns, name, *_content(words)), nothing))
             empty = np.append(_empty(words), True)
             codes = column.indices
             absent = codes.null_count > 0 or bool(empty[:-1].any())
@@ -133,7 +165,7 @@ class _Reader:
                 self.gaps += empty[codes.to_numpy()]
         else:
             words = _plain(column)
-            self.slots.append(_slots(self.columns, name, words))
+            self.slots.append(_slots(self.columns, name, *_content(words)))
             self.gaps += _empty(words)
         self.texts.append((name, column))
 
@@ -164,6 +196,8 @@ class _Reader:
         if count + len(why) < self.count:
             for i in np.flatnonzero(~good).tolist():
                 why.setdefault(i, (own[culprit[i]], "an infinity"))
+        for _, words, slots_of_words in self.words:
+            out = _with_words(out, count, good, slots_of_words, words.ends)
         used = int(out.indptr[count])
         width = self.columns.width
         if used and out.indices[:used].max() >= width:
@@ -194,18 +228,39 @@ class _Reader:
                 chosen = chosen.dictionary_decode()
             for i, text in zip(out[:count].tolist(), _words(chosen), strict=True):
                 named.setdefault(int(slots[i]), f"{name}={'' if text is None else text}")
+        for name, words, slots in self.words:
+            there, out = np.repeat(good, np.diff(words.ends)), np.empty(slots.size, np.int64)
+            table = np.full(2 << slots.size.bit_length(), NOTHING)
+            for i in out[: first_of_each(slots, there, seen, table, out)].tolist():
+                word = words.letters[words.places[i] : words.places[i + 1]].tobytes().decode()
+                named.setdefault(int(slots[i]), f"{name}={word}")
         return tuple(named.items())
 
 
-def _slots(columns: Columns, name: str, texts: Any) -> Any:
-    """The slots of `name=text` for an Arrow array of texts."""
-    out = np.empty(len(texts), dtype=np.uint32)
-    if len(texts):
-        data, places = texts.buffers()[2], _offsets(texts)
-        content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+def _with_words(rows: Rows, count: int, good: Any, slots: Any, ends: Any) -> Rows:
+    """The first `count` rows with the words of a text column."""
+    room = int(rows.indptr[count]) + slots.size
+    out = Rows(np.zeros(count + 1, np.int64), np.empty(room, np.uint32), np.empty(room))
+    longest = int(np.diff(ends).max(initial=0))
+    add_words(rows, good, slots, ends, np.empty(longest, np.uint32), out)
+    return out
+
+
+def _slots(columns: Columns, name: str, content: Any, places: Any) -> Any:
+    """The slots of `name=text` for the texts content[places[i]:places[i + 1]]."""
+    out = np.empty(max(0, places.size - 1), dtype=np.uint32)
+    if out.size:
         base, mask = np.uint64(len(columns.own)), np.uint64((1 << columns.bits) - 1)
         hash_texts(np.frombuffer(f"{name}=".encode(), np.uint8), places, content, base, mask, out)
     return out
+
+
+def _content(texts: Any) -> tuple[Any, Any]:
+    """The bytes of an Arrow array of texts, and where in them each begins, and the last one ends."""
+    if not len(texts):
+        return np.zeros(0, np.uint8), np.zeros(1, np.int32)
+    data = texts.buffers()[2]
+    return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), _offsets(texts)
 
 
 def _offsets(texts: Any) -> Any:
@@ -229,7 +284,7 @@ def _few_slots(columns: Columns, names: tuple[str, ...], words: tuple[str, ...])
     """The slots of a few features that every batch needs."""
     import pyarrow as pa
 
-    slots = [_slots(columns, name, pa.array([word])) for name, word in zip(names, words, strict=True)]
+    slots = [_slots(columns, name, *_content(pa.array([word]))) for name, word in zip(names, words, strict=True)]
     return np.concatenate(slots) if slots else np.empty(0, np.uint32)
 
 
@@ -245,12 +300,17 @@ def _column(batch: Any, name: str) -> Any:
     return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
 
 
-def _numbers(name: str, column: Any) -> Any:
-    """As an array of numbers, NaN where they are missing."""
+def _numbers(columns: Columns, name: str, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+    """As an array of numbers, NaN where they are missing; text in their place is read where decimal commas were."""
     import pyarrow as pa
 
     if column.type in (pa.float64(), pa.int64()):  # as most are; to tell what the others are takes time
         return column.to_numpy(zero_copy_only=False)
+    if columns.decimal == "," and is_text(column.type):
+        numbers, wrong = parse_numbers(column)
+        if wrong is not None:
+            _refuse(wrong, name, lambda i: f"{shortened(str(column[i]))} is not a number", good, why)
+        return numbers.to_numpy(zero_copy_only=False)
     if kind_of(column.type) not in ("number", "boolean") and not pa.types.is_null(column.type):
         raise DataError(f"the column {name!r} held numbers at the beginning, but holds {column.type} here.")
     if pa.types.is_boolean(column.type):
@@ -260,28 +320,6 @@ def _numbers(name: str, column: Any) -> Any:
     elif pa.types.is_null(column.type):
         column = column.cast(pa.float64())
     return column.to_numpy(zero_copy_only=False)
-
-
-def _moments(name: str, kind: str, column: Any) -> tuple[Any, Any, tuple[int, Any]]:
-    """A mask of the missing ones (or None), days since 1970, and (units in a day, units since midnight)."""
-    import pyarrow as pa
-
-    if kind_of(column.type) != kind and not pa.types.is_null(column.type):
-        raise DataError(f"the column {name!r} held a {kind} at the beginning, but holds {column.type} here.")
-    if pa.types.is_null(column.type):
-        column = column.cast(pa.date32())
-    if pa.types.is_date32(column.type):
-        unit, column = 1, column.cast(pa.int32())
-    elif pa.types.is_date64(column.type):
-        unit, column = SECOND["ms"] * 86_400, column.cast(pa.int64())
-    else:
-        unit = SECOND[column.type.unit] * 86_400
-        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
-    missing = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
-    value = column.fill_null(0).to_numpy().astype(np.int64)
-    days = value // unit
-    part, scale = value - days * unit, max(1, 24 // unit)  # a date has days for units: give it hours
-    return missing, days, (unit * scale, part * scale)
 
 
 def _texts(name: str, column: Any) -> Any:
@@ -348,7 +386,13 @@ def _plain(texts: Any) -> Any:
     return texts.fill_null("") if texts.null_count else texts
 
 
-def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+def _tags(name: str, column: Any) -> list[str]:
+    """A column as texts, "" where they are missing."""
+    texts = _texts(name, column)
+    return _words(_plain(texts.dictionary_decode() if hasattr(texts, "dictionary") else texts))
+
+
+def _labels(columns: Columns, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
     name = str(columns.target)
     if columns.label == "category":
         texts = _texts(name, column)
@@ -362,18 +406,21 @@ def _labels(columns: Columns, column: Any, needed: bool, good: Any, why: dict[in
             invalid = np.array([*(isinstance(word, _InvalidUtf8) for word in distinct), False])
             _refuse(invalid[codes], name, lambda i: f"{shortened(str(y[i]))} is not text in UTF-8", good, why)
     else:
-        y = _numbers(name, column) + 0.0  # no −0
+        y = _numbers(columns, name, column, good, why) + 0.0  # no −0
         missing = np.isnan(y)
         _refuse(np.isinf(y), name, lambda i: "the label is an infinity", good, why)
-        if columns.label == "boolean" and (needed or not missing.any()):
-            y = y != 0.0
-    if needed:
-        _refuse(missing, name, lambda i: "no label", good, why)
+        if columns.label == "number":
+            return y
+        y = y != 0.0
+    if missing.any():
+        y = y.astype(object)
+        y[missing] = None
     return y
 
 
-def _weights(name: str, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
-    weights = np.array(_numbers(name, column), dtype=np.float64)
+def _weights(columns: Columns, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+    name = str(columns.weight)
+    weights = np.array(_numbers(columns, name, column, good, why), dtype=np.float64)
     _refuse(np.isnan(weights), name, lambda i: "no weight", good, why)
     outside = np.isinf(weights) | (weights < 0.0)
     _refuse(outside, name, lambda i: f"the weight {weights[i]:g} is not a finite number ≥ 0", good, why)

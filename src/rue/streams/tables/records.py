@@ -264,6 +264,10 @@ class Records(Table):
         """The column and what is wrong with a record that cannot be read."""
 
     @abc.abstractmethod
+    def tag(self, record: bytes, columns: Columns) -> str:
+        """The id of a record that is bad for another reason; "" if it cannot be told."""
+
+    @abc.abstractmethod
     def misfits(self, records: list[bytes], columns: Columns) -> dict[int, tuple[str, str]]:
         """Which records have a value that does not fit, as far as that shows quickly: the column and why."""
 
@@ -278,10 +282,13 @@ class Records(Table):
     # From bytes to pieces.
 
     def gather(self, enough: Callable[[], bool]) -> None:
-        """Read the first lines until they are enough, or there are no more."""
-        known = 0
+        """Read the first lines until they are enough, or there are no more; of a file, `HEAD` bytes whatever the block.
+
+        What has arrived of a pipe is enough if it has to be: nothing is held back.
+        """
+        known, least = 0, HEAD if self.file.seekable() else 0
         while self._fill():
-            if len(self.head) > known and enough():
+            if len(self.head) > known and self.taken >= least and enough():
                 break
             known = len(self.head)
         if self.head:
@@ -462,7 +469,9 @@ class Records(Table):
             bad.append(BadRow(0, int(lines[-1]), "", "a quote is opened and never closed"))
             lines = lines[:-1]
         unfit = self.misfits(records, columns)
-        bad += [BadRow(0, int(lines[place]), *reason) for place, reason in unfit.items()]
+        bad += [
+            BadRow(0, int(lines[place]), *reason, self.tag(records[place], columns)) for place, reason in unfit.items()
+        ]
         records = [record for place, record in enumerate(records) if place not in unfit]
         lines = np.delete(lines, list(unfit))
         keep = np.ones(len(records), dtype=np.bool_)
@@ -482,12 +491,13 @@ class Records(Table):
                     continue
                 keep[lo] = False
                 if part.strip(self.blank):
-                    bad.append(BadRow(0, int(lines[lo]), *self.complaint(part, columns, error)))
+                    why = self.complaint(part, columns, error)
+                    bad.append(BadRow(0, int(lines[lo]), *why, self.tag(part, columns)))
             else:
                 tables.append(table)
-                for place, why in misshapen:
+                for place, shape in misshapen:
                     keep[lo + place] = False
-                    bad.append(BadRow(0, int(lines[lo + place]), "", why))
+                    bad.append(BadRow(0, int(lines[lo + place]), "", shape))
         table = pa.concat_tables(_alike(tables)) if tables else self.read(b"", columns)[0]
         return table, lines[keep], bad
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from rue.streams.chunk import Chunk, Position
 from rue.streams.files.pieces import Piece
 from rue.streams.names import Names
 from rue.streams.tables.columns import Columns
+from rue.streams.tables.spelling import MISSING, is_text
+from rue.streams.tables.suspicious import suspicious
 
 __all__ = ["Table"]
 
@@ -28,6 +31,13 @@ class Table(abc.ABC):
     schema: Any
     """The Arrow schema; of text, as the first piece suggests."""
 
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        """The first values of the columns of text and of dates, by which `plan` settles what they are: Arrow arrays of
+        at most `FIRST` rows, in which missing values may be left out.
+        """
+        return {}
+
     @abc.abstractmethod
     def pieces(self, start: Position | None = None) -> Iterator[Piece]:
         """The rows from the beginning, or after a position that an earlier piece ended at, in another process too."""
@@ -42,7 +52,12 @@ class Table(abc.ABC):
 
     def suspicious_columns(self) -> list[tuple[str, str]]:
         """Columns that were probably meant otherwise than they are read: their names, and a sentence about each."""
-        return []
+        texts = {name: column.to_pylist() for name, column in self.first.items() if is_text(column.type)}
+        present = {name: [text for text in some if text not in (None, *MISSING)] for name, some in texts.items()}
+        return list(suspicious(present, self.stray))
+
+    stray: Callable[[str], str] | None = None
+    """Says why a column cannot be read as numbers, in a format whose values have no types."""
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -1,0 +1,237 @@
+"""What is frozen when a mixture is saved: chosen by how well frozen copies of its members have done.
+
+Who leads while labels come is not who does best once they stop: a member that follows the day leads, and the next day
+its weights are stale. So frozen models are tried out while the mixture learns. After rounds 256, 512, 1024, … the
+weights of all members are copied, and the copies, which then stand still, are scored on a sample of the examples up to
+the next copy: they are left alone for as long as they had learnt. The *candidates* are the members that still run,
+the mean of their weights that the mixture plays, and a constant. With S_c what the copies of candidate c have lost in
+all periods together, the frozen model has the weights
+
+    w = Σ_c q_c w_c,   q_c ∝ π_c exp(−a·(S_c − min S)/min S),   a = 8 + 92/(1 + 10·(min S/L − 1)),
+
+where w_c are the candidate's *present* weights and L is what the mixture itself lost on the same examples while it
+learnt: one linear model, whose predictions are clipped to the range of the labels as the members' are. The more frozen
+models lose beyond L, the more the stream changes, and the less should past differences between them be relied on; π is
+10 for the constant and 1 for the others. docs/decisions/0026 has what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rue.compiled import noinline, values
+from rue.compiled.intrinsics import fetch, gather_rows
+from rue.learners.mixture.columns import NEAR
+from rue.learners.mixture.layout import (
+    CANDIDATES,
+    CENTRE,
+    COLUMNS,
+    CONSTANT,
+    COPIED,
+    COPY,
+    DIAGONAL,
+    DIVISORS,
+    DUE,
+    EARLIER,
+    FIRST,
+    HIGH,
+    KINDS,
+    LARGEST,
+    LAST,
+    LATEST,
+    LOW,
+    MATRICES,
+    SCALED,
+    SHARES,
+    SQUARES,
+    TRIAL,
+    UNIT,
+    USED,
+    VALUE,
+    VISITS,
+)
+from rue.learners.points import T
+from rue.memory import aligned_zeros
+from rue.norms import LARGEST_TERM, SMALL, UP
+
+__all__ = ["CONSTANT_GUESS", "LIVE", "MEAN_OF_MEMBERS", "Copies", "begin_copies", "next_copy", "preferences"]
+
+FIRST_COPY = 256
+"""After how many rounds the weights are copied first; then whenever that number has doubled."""
+SAMPLE, ENOUGH = 8, 1024
+"""Copies are scored on one in eight examples, but not on more than so many in a period."""
+AHEAD = 12
+"""Prefetch distance, in features."""
+LEAST_SHARPNESS, SHARPNESS, CALMNESS = 8.0, 100.0, 10.0
+"""a is `SHARPNESS` where frozen copies lose no more than the mixture that learns, and falls to the least; how fast."""
+FAVOUR = 10.0
+"""How much more the constant counts than any other candidate before anything is known: it never goes stale."""
+MEAN_OF_MEMBERS, CONSTANT_GUESS, LIVE = -3, -2, -1
+"""The last columns of `candidates`, behind those of the members in the order of their kinds' numbers; `LIVE`, which is
+no candidate, has what the mixture itself lost on the same examples."""
+
+
+def next_copy(rounds: float) -> float:
+    """The first of the rounds 256, 512, 1024, … after so many."""
+    return float(FIRST_COPY * 2 ** max(0, math.floor(math.log2(max(rounds, 1.0) / FIRST_COPY)) + 1))
+
+
+def begin_copies(rows: int, rates: int, narrow: int, precision: Any) -> dict[str, Any]:
+    """The arrays of a pool that are about copies, before its first round; with `rows` for the features."""
+    trial = np.zeros(len(TRIAL))
+    trial[DUE] = FIRST_COPY
+    return {
+        "copies": aligned_zeros((rows, DIAGONAL * rates), precision),
+        "divisors": aligned_zeros((rows, len(DIVISORS))),
+        "copied_matrices": np.zeros((MATRICES, narrow, rates)),
+        "candidates": np.zeros((len(CANDIDATES), KINDS * rates + 3)),
+        "trial": trial,
+    }
+
+
+def preferences(candidates: Any, possible: Any) -> Any:
+    """The share q_c of each candidate in the frozen model; those that are not `possible` have none."""
+    lost = candidates[: len(COPY)].sum(axis=0)
+    live, lost = float(lost[LIVE]), np.where(possible, lost, math.inf)
+    least = float(lost.min())
+    if least <= 0.0:  # nothing lost, or a loss that may be negative: the best alone
+        return (lost == least) / (lost == least).sum()
+    drift = max(0.0, least / live - 1.0) if live > 0.0 else math.inf
+    sharpness = LEAST_SHARPNESS + (SHARPNESS - LEAST_SHARPNESS) / (1.0 + CALMNESS * drift)
+    q = np.exp(-sharpness * (lost / least - 1.0))
+    q[CONSTANT_GUESS] *= FAVOUR
+    return q / q.sum()
+
+
+@values
+class Copies(NamedTuple):
+    """What a pool has of copies, and what they need of the pool; its fields are the pool's."""
+
+    lines: Any
+    weights: Any
+    stats: Any
+    slots: Any
+    matrices: Any
+    members: Any
+    kinds: Any
+    seats: Any
+    memory: Any
+    notes: Any
+    spots: Any
+    given: Any
+    copies: Any
+    divisors: Any
+    copied_matrices: Any
+    candidates: Any
+    trial: Any
+    rates: Any
+    exact: Any
+
+    def every(self) -> Any:
+        """On one in how many examples of this period the copies are scored; each stands for as many in the sums."""
+        return max(SAMPLE, int(self.trial[DUE]) // (2 * ENOUGH))
+
+    def due(self) -> Any:
+        """Whether the example of this round is one on which copies are scored, or the weights are to be copied."""
+        t, due = self.memory[T], self.trial[DUE]
+        return t >= due or (due > FIRST_COPY and int(t) % self.every() == 0)
+
+    @noinline
+    def try_out(self, loss: Any, row: Any, y: Any, weight: Any, cost: Any, room: Any) -> None:
+        """Charge the candidates with what their copies would have lost on an example, and the mixture with its cost.
+
+        `room` has a place for each member.
+        """
+        every, members, begin, n = self.every(), KINDS * len(self.rates), np.int64(0), np.int64(row.many())
+        if self.trial[DUE] == FIRST_COPY or int(self.memory[T]) % every != 0:
+            return  # nothing has been copied yet, or this example is not in the sample
+        for i in range(members):
+            room[i] = 0.0
+        while begin < n:
+            begin = self.add_features(row, begin, n, room)
+        mean, spent = 0.0, self.candidates[LATEST]
+        for i in range(members):
+            mean += self.candidates[COPIED, i] * room[i]
+            spent[i] += every * self.charge(loss, room[i], y, weight)
+        spent[members] += every * self.charge(loss, mean, y, weight)
+        spent[members + 1] += every * self.charge(loss, self.trial[CONSTANT], y, weight)
+        spent[members + 2] += every * cost
+        self.trial[LATEST] += every * weight
+
+    def add_features(self, row: Any, begin: Any, end: Any, p: Any) -> Any:
+        """Add as many features as there is room for in `notes` to the predictions of the copies; where to go on."""
+        many, k, r, x, v = 0, begin, len(self.rates), self.notes[VALUE], self.notes[SCALED]
+        while k < end and many < x.size:
+            if k + AHEAD < end:
+                self.prefetch(np.uint64(self.lines[row.feature(np.uint64(k + AHEAD))[0]]))
+            j, value = row.feature(np.uint64(k))
+            line = self.lines[j]
+            self.spots[many], x[many] = line, value
+            many += value != 0.0 and self.divisors[line, 0] > 0.0  # a feature that came later has no weight
+            k += 1
+        for kind in range(DIAGONAL):
+            if self.seats[kind] >= 0:
+                for i in range(many):
+                    v[i] = x[i] / self.divisors[self.spots[i], kind % 3]  # kind 3 divides as kind 0 does
+                gather_rows(p, kind * r, self.copies, self.spots, COLUMNS[kind] * r, v, many, self.rates)
+        for i in range(many if self.memory[USED] > 0.0 else 0):
+            slot = self.slots[self.spots[i]] - 1
+            for which in range(MATRICES if slot >= 0 else 0):
+                at, scaled = (DIAGONAL + which) * r, x[i] / self.divisors[self.spots[i], 3]
+                for member in range(r):
+                    p[at + member] += self.copied_matrices[which, slot, member] * scaled
+        return k
+
+    def prefetch(self, line: Any) -> None:
+        """Prefetch what belongs to a feature that comes soon."""
+        wide = np.uint64(self.copies.shape[1])
+        fetch(self.divisors, line * np.uint64(self.divisors.shape[1]))
+        fetch(self.copies, line * wide)
+        fetch(self.copies, line * wide + wide // np.uint64(2))
+
+    def charge(self, loss: Any, p: Any, y: Any, weight: Any) -> Any:
+        """weight·ℓ of a prediction, which is in units of the labels; the most that a sum can bear if that is less."""
+        m = self.memory
+        value = weight * loss.value(m[CENTRE] + m[UNIT] * min(m[HIGH], max(m[LOW], p)), y)
+        return value if value < LARGEST_TERM else LARGEST_TERM
+
+    @noinline
+    def take(self, constant: Any) -> None:
+        """Copy the weights of all members as they are now; a new period begins."""
+        r, wide = len(self.rates), self.weights.shape[1]
+        for line in range(1, self.given[0] + 1):
+            self.find_divisors(line)
+            for i in range(wide):
+                self.copies[line, i] = self.weights[line, i]
+        for which in range(MATRICES):
+            for line in range(self.copied_matrices.shape[1]):
+                for i in range(r):
+                    self.copied_matrices[which, line, i] = self.matrices[which, line, i]
+        each, spent = self.members.shape[1] // KINDS, self.candidates
+        for kind in range(KINDS):
+            seat = self.seats[kind]
+            for i in range(r):
+                spent[COPIED, kind * r + i] = (
+                    self.kinds[seat] * self.members[SHARES, seat * each + i] if seat >= 0 else 0.0
+                )
+        for i in range(spent.shape[1]):
+            spent[EARLIER, i] += spent[LAST, i]
+            spent[LAST, i], spent[LATEST, i] = spent[LATEST, i], 0.0
+        trial = self.trial
+        trial[EARLIER] += trial[LAST]
+        trial[LAST], trial[LATEST] = trial[LATEST], 0.0
+        trial[CONSTANT] = constant
+        while trial[DUE] <= self.memory[T]:
+            trial[DUE] *= 2.0
+
+    def find_divisors(self, line: Any) -> None:
+        """What kinds 0 to 5 divide a feature by at present; 0 for one that has not occurred."""
+        stats, by = self.stats[line], self.divisors[line]
+        if stats[VISITS] > 0.0:
+            by[0] = math.sqrt(stats[SQUARES] / stats[VISITS]) / (UP if stats[LARGEST] < SMALL else 1.0)
+            by[1] = max(stats[FIRST], stats[LARGEST] * NEAR)
+            by[2] = stats[LARGEST]
+            by[3] = stats[FIRST] if self.exact else by[0]
