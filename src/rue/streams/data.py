@@ -136,8 +136,8 @@ class Data:
             )
         if not in_memory and (self.y is not None or self.weights is not None):
             raise SettingsError(f"{self.sources[0].name}: labels and weights are in the file, not arrays beside it.")
-        decimal = self.decimal if self.columns is None else self.columns.decimal
-        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line, decimal=decimal)
+        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line)
+        self._format.decimal = self.decimal if self.columns is None else self.columns.decimal
 
     @classmethod
     def like(
@@ -149,6 +149,8 @@ class Data:
         names: dict[int, str] | None = None,
         max_line: int = MAX_LINE,
         id_column: str | int | None = None,
+        y: Any = None,
+        weights: Any = None,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
         paths = _expand_folders(paths, format_name)
@@ -169,6 +171,8 @@ class Data:
             max_line=max_line,
             columns=columns,
             names=Names((names or {}).items()),
+            y=y,
+            weights=weights,
         )
 
     def id_name(self, chunk: Chunk) -> str | None:
