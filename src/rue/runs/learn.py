@@ -169,7 +169,7 @@ class Run:
 
     def evaluate(self, chunks: Iterable[Chunk], bad: str = "stop") -> Evaluation:
         """How the learner as it stands does on examples that it does not learn."""
-        return evaluate(self.learner, self.labels, self.baselines, chunks, bad)
+        return evaluate(self.learner, self.labels, self.baselines, chunks, bad, self.class_weights)
 
     def predict(self, X: Any) -> Any:
         """Predictions of the learner as it stands for data of the kind it has learnt; see `predictions_for`."""
@@ -391,9 +391,16 @@ def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def evaluate(learner: Learner, labels: Labels, training: Baselines, chunks: Iterable[Chunk], bad: str) -> Evaluation:
+def evaluate(
+    learner: Learner,
+    labels: Labels,
+    training: Baselines,
+    chunks: Iterable[Chunk],
+    bad: str,
+    class_weights: ClassWeights | None = None,
+) -> Evaluation:
     """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt."""
-    evaluation, frozen = Evaluation(learner.loss, labels, training), learner.frozen()
+    evaluation, frozen = Evaluation(learner.loss, labels, training, class_weights), learner.frozen()
     for chunk in chunks:
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)

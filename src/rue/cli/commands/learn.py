@@ -216,7 +216,9 @@ def _evaluations(
     if test is not None:
         asked["test"] = data.open_like(running.data.describe(), [test]).reads(stop)
     return {
-        name: evaluate(driver.learner, driver.labels or NUMBERS, driver.baselines, chunks, data.bad)
+        name: evaluate(
+            driver.learner, driver.labels or NUMBERS, driver.baselines, chunks, data.bad, driver.class_weights
+        )
         for name, chunks in asked.items()
     }
 
