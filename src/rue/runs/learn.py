@@ -166,7 +166,7 @@ class Run:
 
     def evaluate(self, chunks: Iterable[Chunk], bad: str = "stop") -> Evaluation:
         """How the learner as it stands does on examples that it does not learn."""
-        return evaluate(self.learner, self.labels, self.baselines, chunks, bad)
+        return evaluate(self.learner, self.labels, self.baselines, chunks, bad, self.class_weights)
 
     def predict(self, X: Any, as_: str = "score") -> Any:
         """Predictions for one example or many; they change nothing. As `rue predict` says them.
@@ -413,13 +413,14 @@ def evaluate(
     training: Baselines,
     chunks: Iterable[Chunk],
     bad: str,
+    class_weights: ClassWeights | None = None,
     record: Callable[[Chunk, Any], None] = lambda chunk, predictions: None,
 ) -> Evaluation:
     """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt.
 
     `record` is given each chunk and the predictions for its block.
     """
-    evaluation, frozen = Evaluation(learner.loss, labels, training), learner.frozen()
+    evaluation, frozen = Evaluation(learner.loss, labels, training, class_weights), learner.frozen()
     for chunk in chunks:
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)

@@ -217,7 +217,9 @@ def _evaluations(
     if test is not None:
         asked["test"] = (data.open_like(running.data.describe(), [test]).reads(stop),)
     return {
-        name: evaluate(driver.learner, driver.labels or NUMBERS, driver.baselines, chunks, data.bad, *record)
+        name: evaluate(
+            driver.learner, driver.labels or NUMBERS, driver.baselines, chunks, data.bad, driver.class_weights, *record
+        )
         for name, (chunks, *record) in asked.items()
     }
 
