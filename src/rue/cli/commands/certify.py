@@ -19,6 +19,7 @@ from rue.registry import make
 from rue.regret.certificates.certificate import require_domain
 from rue.regret.certificates.evidence import open_evidence
 from rue.reports.report import certificate_report, write_report
+from rue.runs.class_weights import ClassWeights
 from rue.streams import Block, Labels
 from rue.streams.settling import settle
 
@@ -31,7 +32,9 @@ def certify(
     predictions: Annotated[str, typer.Option(help="A CSV with a column `prediction`, or one number a line.")],
     loss: Annotated[str, typer.Option(help="The loss that scores them.")],
     learning: Annotated[o.LearnerOptions, "domain no_intercept"],
-    data: Annotated[o.DataOptions, "target positive format bits weight drop category separator max_line bad"],
+    data: Annotated[
+        o.DataOptions, "target positive class_weight format bits weight drop category separator max_line bad"
+    ],
     radius: o.Radius = None,
     reading: Annotated[str, typer.Option("--as", help="What the numbers are: score or probability.")] = "score",
     witnesses: Annotated[str, typer.Option(help="Radii of witnesses that prove more, separated by commas.")] = "",
@@ -59,11 +62,14 @@ def certify(
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
     evidence = open_evidence(scoring, units=units, witnesses=radii)
     labels: Labels | None = None
+    class_weights = ClassWeights.make(data.class_weight)
     before, left_out, skipped = 0, 0, 0
 
     def begin(y: Any) -> None:
         nonlocal labels
         labels = Labels.under(scoring, y, data.positive)
+        if class_weights is not None:
+            class_weights.require(labels)
 
     for chunk in settle(stream.reads(), begin, scoring.task, data.positive, stops_at_bad=data.bad == "stop"):
         if chunk.first_bad and data.bad == "stop":
@@ -76,6 +82,9 @@ def certify(
             raise DataError(f"{chunk.name} has no labels: nothing can be scored.")
         assert labels is not None
         labels = labels.extended(block.y)
+        if class_weights is not None:
+            block = class_weights.weighted(block, labels)
+            class_weights.count(labels.encode(block.y), block.column_of_weights())
         part = p[before : before + len(block)]
         if part.size != len(block):
             raise DataError(f"{predictions} has {p.size:,} predictions, but there are more examples.")
