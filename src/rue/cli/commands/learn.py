@@ -204,6 +204,9 @@ def _resumed(
         "--target": columns.get("target"),
         "--weight": columns.get("weight"),
         "--bits": model.features.get("bits", columns.get("bits", 20)),  # text has bits but no columns
+        "--decimal": columns.get("decimal"),
+        "--day-first": columns.get("order") == "day-first",
+        "--month-first": columns.get("order") == "month-first",
     }
     for name, value in (o.changed(learning) | o.changed(data)).items():
         if name not in FREE and value != same.get(name):
