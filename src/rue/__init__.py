@@ -71,7 +71,7 @@ from rue.losses import (
     ZeroOne,
 )
 from rue.models.file import Model, load, save
-from rue.pictures.plots import plot_certificate, plot_mistakes, plot_regret, plot_risk
+from rue.pictures.plots import plot_certificate, plot_metrics, plot_mistakes, plot_regret, plot_risk
 from rue.pictures.races import plot_members, plot_race
 from rue.proofs import Proof, Theorem, theorems
 from rue.race.entries import Entry, Race
@@ -103,7 +103,9 @@ from rue.regret import (
     separable_bound,
 )
 from rue.reports.explaining import Explanation, Weights, explain, weights_of
+from rue.runs.evaluation import Evaluation
 from rue.runs.learn import Run, learn
+from rue.runs.metrics import Metrics
 from rue.runs.replay import trace
 from rue.steps import Adaptive, Fixed, Horizon, Sequence, Sqrt, Step, Strong, Theory
 from rue.streams import Block, Labels, census
@@ -135,6 +137,7 @@ __all__ = [
     "Domain",
     "Entry",
     "EpsilonInsensitive",
+    "Evaluation",
     "Evidence",
     "ExampleRound",
     "Explanation",
@@ -161,6 +164,7 @@ __all__ = [
     "MarginAdversary",
     "MarginLoss",
     "Member",
+    "Metrics",
     "Mixed",
     "Mixture",
     "Model",
@@ -222,6 +226,7 @@ __all__ = [
     "play",
     "plot_certificate",
     "plot_members",
+    "plot_metrics",
     "plot_mistakes",
     "plot_race",
     "plot_regret",

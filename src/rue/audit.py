@@ -123,7 +123,8 @@ class Audit:
     def __str__(self) -> str:
         run, (low, high) = self.run, self.regret
         left_out = [f"{n:,} {word}" for n, word in ((run.refused, "refused"), (run.skipped, "skipped")) if n]
-        wrong = "" if run.mistakes is None else f"; {run.mistakes:,} mistakes ({run.mistakes / run.examples:.2%})"
+        once = ", each counted once whatever its weight" if run.weights is not None else ""
+        wrong = "" if run.mistakes is None else f"; {run.mistakes:,} mistakes ({run.mistakes / run.examples:.2%}{once})"
         ridge = run.evidence.penalty
         of_it = f", {ridge:,.6g} of it the regulariser's" if run.evidence.lambda_ else ""
         failed = sum(not check.holds for check in self.checks)

@@ -554,3 +554,16 @@ def test_pictures_of_the_docs_are_up_to_date_and_small(tmp_path):
         assert words[0] == words[1], "run: make pictures"
         assert len(words[0]) > 10
         assert len(kept.encode()) < 100_000
+
+
+def test_metrics_are_drawn_as_they_were_recorded():
+    X, y = data(200, 2)
+    run = rue.learn(X, y, learner="ogd")
+    t, accuracy = drawn(ax := rue.plot_metrics(run), "accuracy")
+    course = run.metrics.over_time()
+    assert np.array_equal(t, course["examples"])
+    assert np.array_equal(accuracy, course["accuracy"])
+    assert set(lines(ax)) == {"accuracy", "balanced", "ROC AUC", "precision", "recall", "F1"}
+    numbers = rue.plot_metrics(rue.learn(X, X[:, 0] + 0.5, learner=rue.OGD("square", "ball:3")))
+    assert set(lines(numbers)) == {"mean absolute error", "root mean square error"}
+    assert numbers.get_ylabel() == "error"

@@ -208,6 +208,10 @@ def test_several_classes_and_numbers():
     known = words[60:] != None  # noqa: E711
     assert (run.test.examples, run.test.unlabelled) == (29, 1)
     assert run.test.mistakes == np.count_nonzero((best != words[60:]) & known)
+    own = [
+        p[i, run.labels.classes.index(word) + 1 if word != "new" else 0] for i, word in enumerate(words[60:]) if word
+    ]
+    assert run.test.loss == pytest.approx(-np.log(own).sum() + np.log(4))  # as one of four places for a name
     wanted = reference.confusion_matrix(words[60:][known], best[known], labels=[*run.labels.classes, "new"])
     assert run.test.metrics["confusion"] == wanted.tolist()
     numbers = rue.learn(X[:60], X[:60, 0] + 3.5, test=(X[60:], X[60:, 0] + 3.5))

@@ -12,7 +12,7 @@ from forging import forge, reason
 from rue.models.file import Model, load_model
 from rue.models.merging import merge_models
 from rue.reports.report import page, report
-from rue.runs import metrics as module
+from rue.runs import scores as module
 from rue.runs.driver import Driver
 from rue.runs.metrics import Metrics
 from sklearn import metrics as reference
@@ -211,6 +211,18 @@ def test_merged_models_have_merged_metrics():
     assert counts == {name: np.count_nonzero(used == name) for name in "abc"}
 
 
+def test_a_run_of_several_classes_knows_what_it_predicted():
+    """By the most probable class before each answer; in blocks, since probabilities are noted block by block."""
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    words = np.array(list("abc"))[np.digitize(X[:, 0], [-0.5, 0.5])]
+    run = rue.learn([rue.Block(X[:30], words[:30]), rue.Block(X[30:], words[30:])])
+    classes = np.array(run.labels.classes)
+    guesses = classes[np.argmax(run.probabilities[1:], axis=1)]  # before the first answer there is none
+    wanted = reference.confusion_matrix(words[1:], guesses, labels=classes)
+    assert run.metrics["confusion"] == wanted.tolist()
+    assert run.metrics["accuracy"] == 1.0 - run.mistakes / 80
+
+
 @pytest.mark.parametrize("task", ["classify", "multiclass", "regress"])
 def test_a_model_file_goes_on_with_them(task, tmp_path):
     rng = np.random.default_rng(0)
@@ -269,3 +281,12 @@ def test_the_report_has_them_and_says_what_is_weighted():
         assert f"accuracy {found['accuracy']:.2%}" in shown
         assert f"ROC AUC {found['auc']:.4f}" in shown
         assert ("each counted once whatever its weight" in shown) == (weights is not None)
+
+
+def test_race_and_audit_say_that_mistakes_are_not_weighted():
+    X, y, w = [[1.0], [-1.0], [2.0], [-2.0]], [1, -1, 1, -1], [1.0, 2.0, 1.0, 3.0]
+    for weights in (None, w):
+        raced = str(rue.race(X, y, weights=weights, learners=["ogd"]))
+        audited = str(rue.audit("ogd", X, y, weights=weights))
+        assert ("errors count each example once" in raced) == (weights is not None)
+        assert ("each counted once whatever its weight" in audited) == (weights is not None)

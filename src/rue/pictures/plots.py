@@ -38,7 +38,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_audit", "draw_game", "draw_run", "plot_certificate", "plot_mistakes", "plot_regret", "plot_risk"]
+__all__ = [
+    "draw_audit",
+    "draw_game",
+    "draw_run",
+    "plot_certificate",
+    "plot_metrics",
+    "plot_mistakes",
+    "plot_regret",
+    "plot_risk",
+]
 
 FINE, COARSE, FEW = 500, 100, 25
 """How many points a curve has: one that is a running sum, one that takes work at each point, or much work."""
@@ -205,6 +214,41 @@ def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
     panel.whole()
     panel.ax.set_xlabel("rounds t", fontsize=SIZE + 0.5)
     return panel.finish("mistakes", "Mistakes")
+
+
+_METRICS = {
+    "accuracy": ("accuracy", BLUE),
+    "balanced_accuracy": ("balanced", PURPLE),
+    "auc": ("ROC AUC", RED),
+    "precision": ("precision", GREY),
+    "recall": ("recall", ORANGE),
+    "f1": ("F1", GREEN),
+    "mae": ("mean absolute error", BLUE),
+    "rmse": ("root mean square error", RED),
+}
+"""What is drawn of the metrics, by name: what it is called, and its colour."""
+
+
+def plot_metrics(source: Run | Audit, ax: Axes | None = None) -> Axes:
+    """Accuracy, ROC AUC and the like of the predictions up to t, against t; of numbers their errors.
+
+    >>> import rue
+    >>> X, y = rue.census()
+    >>> sorted(line.get_label() for line in rue.plot_metrics(rue.learn(X[:200], y[:200], learner="ogd")).lines)[:3]
+    ['F1', 'ROC AUC', 'accuracy']
+    """
+    run = _run_of(source, "plot_metrics")
+    course = run.metrics.over_time()
+    at = course.pop("examples")
+    if not at.size:
+        raise DataError("there is nothing to draw: the run scored no example.")
+    panel = Panel(ax)
+    for name in [name for name in course if name in _METRICS]:
+        panel.line(at, course[name], *_METRICS[name], lw=2.2 if name in ("accuracy", "mae") else 1.5)
+    panel.rounds(run.metrics.examples)
+    if "mae" not in course:
+        panel.ax.set_ylim(0.0, 1.0)
+    return panel.finish("error" if "mae" in course else "share", "Metrics: each example scored before it is learnt")
 
 
 def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: int | None = None) -> Axes:

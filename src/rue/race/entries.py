@@ -97,6 +97,8 @@ class Race:
     def _words(self) -> list[str]:
         summary = f"{self.examples:,} examples" + (f", {self.skipped:,} skipped" if self.skipped else "")
         summary = f"{summary}, {self.loss!r}, each scored before it was learnt"
+        if self.task != "regress" and self.mass != self.examples:
+            summary += "; errors count each example once, whatever its weight"
         if self.comparator_loss_at_least is None:
             return [f"{summary};", f"{NO_CERTIFICATE}.", *self.notes]
         words = [

@@ -56,7 +56,7 @@ def metrics_in_words(metrics: dict[str, Any] | None) -> list[tuple[str, str]]:
             lines.append(("", f"{', '.join(three)}: means over the {len(metrics['classes']):,} classes"))
         return lines
     error = metrics["auc_error_at_most"]
-    area = _shown(metrics["auc"], ".4f") + (f" ± {error:.1g}" if error else "")
+    area = _shown(metrics["auc"], ".4f") + (f" ± {_one_digit_up(error)}" if error else "")
     negative, positive = map(repr, metrics["classes"])
     (calm, alarms), (missed, hits) = metrics["confusion"]
     return [
@@ -76,6 +76,16 @@ _HITS = ("precision", "recall", "F1")
 
 def _shown(value: float | None, how: str) -> str:
     return "–" if value is None else format(value, how)
+
+
+def _one_digit_up(error: float) -> str:
+    """A bound below 1 with one digit, rounded up so that it stays a bound.
+
+    >>> _one_digit_up(0.00012), _one_digit_up(0.097)
+    ('0.0002', '0.1')
+    """
+    places = -math.floor(math.log10(error))
+    return f"{math.ceil(error * 10.0**places) / 10.0**places:.{places}f}".rstrip("0")
 
 
 def _weight(value: float) -> str:

@@ -148,7 +148,7 @@ class Driver:
         self.notes_probabilities = False
         """Whether, of more than two classes, the probabilities of all are noted for each row of a part."""
         self.probabilities: Any = None
-        """Those of the last block, as `LearntPart.probabilities` has them; None if they are not noted."""
+        """Those of the last block, as `LearntPart.probabilities` has them; metrics use them too. None if not noted."""
         self.halves_blocks = True
         """Whether a block that memory cannot hold is halved to find the row, or raises `NoRoom` as a whole."""
         self.skipped = 0
@@ -264,8 +264,7 @@ class Driver:
         if self.class_weights is not None and len(block):
             block = self._weighted_by_class(block)
         predictions = self.learn(block) if len(block) else np.empty(0)
-        if self.class_weights is not None and predictions.size:
-            assert self.labels is not None
+        if self.class_weights is not None and self.labels is not None and predictions.size:
             learnt = block.first(predictions.size)
             self.class_weights.count(self.labels.encode(learnt.y), learnt.column_of_weights())
         if chunk.missing is not None:
@@ -274,7 +273,8 @@ class Driver:
             bad = BadRow(self.stopped.row, int(chunk.lines[self.stopped.row]), "", self.stopped.why)
         elif bad is None:
             self.skipped += len(chunk.bad)
-        probabilities = None if not len(block) or self.probabilities is None else self.probabilities[: predictions.size]
+        noted = self.notes_probabilities and len(block) and self.probabilities is not None
+        probabilities = self.probabilities[: predictions.size] if noted else None
         return LearntPart(chunk, block.first(predictions.size), predictions, bad, probabilities)
 
     def _weighted_by_class(self, block: Block) -> Block:
@@ -282,7 +282,8 @@ class Driver:
         if block.y is None:
             return block
         self.begin(block.y)
-        assert self.labels is not None
+        if self.labels is None:  # no label has come yet
+            return block
         assert self.class_weights is not None
         self.labels = self.labels.extended(block.y)
         return self.class_weights.weighted(block, self.labels)
@@ -327,7 +328,7 @@ class Driver:
             return np.full(len(block), np.nan)
         self.labels = self.labels.extended(block.y)
         shape = len(block), len(self.labels.classes)
-        noted = self.notes_probabilities and self.labels.task == "multiclass"
+        noted = (self.notes_probabilities or self.reports) and self.labels.task == "multiclass"
         self.probabilities = np.full(shape, np.nan) if noted and 64 * math.prod(shape) < memory_limit() else None
         if not (self.reports and self.learner.algorithm.mixes):
             return self._learn_part(block)
@@ -419,7 +420,7 @@ class Driver:
             self.unlabelled += int(np.count_nonzero(missing & np.isfinite(out)))
         if self.reports:
             self.baselines.enter(self.learner.loss, block.y, block.column_of_weights(), out)
-            self.metrics.enter(self.learner.loss, block.y, block.column_of_weights(), out)
+            self.metrics.enter(self.learner.loss, block.y, block.column_of_weights(), out, *noted)
         if missing is not None and self.labels.task == "multiclass":
             out[missing] = np.nan
         if stopped:

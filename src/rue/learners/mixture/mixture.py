@@ -15,13 +15,14 @@ from rue.learners.algorithm import FrozenWeights
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
 from rue.learners.mixture.committee import committee
-from rue.learners.mixture.frozen import begin_copies
+from rue.learners.mixture.frozen import FIRST_TRIAL, begin_copies
 from rue.learners.mixture.layout import (
     ALONG,
     CENTRE,
     COST,
     CURVATURE,
     DIAGONAL,
+    DIVISORS,
     DUE,
     HELD,
     HIGH,
@@ -328,12 +329,20 @@ class Pooled(Pooling):
     def explain(self, size: int) -> str:
         return (
             f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
-            f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature"
+            f"{KINDS} kinds, mixed by exponential weights (B12); {self.bytes_per_feature(None)} bytes a feature"
         )
+
+    def bytes_per_feature(self, point: Any) -> int:
+        """Those of the tables that learn, and of the copies that are tried for the frozen model."""
+        return self.budget + _per_rate(self.loss) * self.rates + 8 * len(DIVISORS)
 
     @property
     def bytes_per_coordinate(self) -> int:
-        return self.budget + 8
+        return self.bytes_per_feature(None) + 8
+
+    @property
+    def tries_frozen(self) -> int | None:
+        return FIRST_TRIAL
 
     def frozen_weights(self, point: Any, intercept: bool) -> FrozenWeights | None:
         weights = None if point is None else point.frozen(intercept)
@@ -393,7 +402,9 @@ def Mixture(
     example weights above 1 it is w_max·ln K more, w_max the largest weight, plus what the rounds that raised it cost
     (their predictions were made for smaller weights): `members.price_at_most` has that sum. Nothing is promised against
     a member that has retired for being hopelessly behind. Units of features do not matter, nor do units and shift of
-    numeric labels. `budget` is the number of bytes a feature may take; fewer bytes, fewer rates.
+    numeric labels. `budget` is the number of bytes that a feature may take in the tables that learn; fewer bytes, fewer
+    rates. Copies of the weights, by which the model to keep is chosen when learning stops (`Learner.frozen`), take
+    about 0.8 times as many again.
 
     `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
 

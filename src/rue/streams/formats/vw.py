@@ -157,10 +157,12 @@ class VW(TextFormat):
 
     suffixes = (".vw",)
 
-    def __init__(self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE) -> None:
+    def __init__(
+        self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE, decimal: str = "."
+    ) -> None:
         if not 1 <= bits <= 32:
             raise SettingsError(f"bits must lie between 1 and 32, not {bits}.")
-        super().__init__(bits, separator, max_line)
+        super().__init__(bits, separator, max_line, decimal)
         self._density = Density()
 
     def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:
