@@ -79,7 +79,7 @@ class Progress:
         if not self.headed:
             self._print(_HEAD)
             self.headed = True
-        certificate = certified(driver, self.radius)
+        certificate = certified(driver, self.radius, thorough=False)
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
         seconds = time.monotonic() - self.started
         risk = loss / mass if mass else float("nan")
@@ -96,7 +96,7 @@ class Progress:
             f"{driver.examples / max(seconds, 1e-9):,.0f} a second",
             f"risk {risk:.5f}",
         ]
-        certificate = certified(driver, self.radius)
+        certificate = certified(driver, self.radius, thorough=False)
         if certificate is not None and certificate.radius is not None:
             parts.append(f"regret ≤ {certificate.regret_at_most:+,.0f} at norm {certificate.radius:.3g}")
         if share:
