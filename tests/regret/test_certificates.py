@@ -604,7 +604,9 @@ def test_what_fails_beside_the_learner_is_raised_and_stays(monkeypatch):
 def test_a_bound_of_nothing_is_not_dressed_up():
     found = rue.certify([[1.0], [-1.0]], [1, -1], [0.0, 0.0], loss="logistic", radius=1e6)
     assert found.comparator_loss_at_least == 0.0
-    assert str(found).startswith("nothing is proved about linear models of norm ≤ 1e+06; this learner had a mean loss")
+    assert str(found).startswith(
+        "nothing is proved about linear models of norm ≤ 1,000,000; this learner had a mean loss"
+    )
     assert found.within is None
     assert "regret is at most +1.4" in str(found)
 

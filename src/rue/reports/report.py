@@ -255,7 +255,7 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
 
 def _briefly(certificate: dict[str, Any], scale: float) -> str:
     """One line about the certificate at a witness's radius; `scale` makes a mean of a sum."""
-    least, name = certificate["comparator_loss_at_least"], f"norm ≤ {certificate['radius']:g}"
+    least, name = certificate["comparator_loss_at_least"], f"norm ≤ {certificate['radius']:,.7g}"
     if least is None or certificate["within"] is None:
         return _row(name, "nothing is proved")
     return _row(name, f"no mean loss below {rounded_down(least * scale)}")

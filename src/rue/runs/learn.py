@@ -157,7 +157,10 @@ def certificate_of(
     units: str | None = None,
     thorough: bool = True,
 ) -> Certificate:
-    """What `Run.certificate` says, from a learner and its evidence alone; `thorough` as in `Evidence.certificate`."""
+    """What `Run.certificate` says, from a learner and its evidence alone.
+
+    Without `thorough` no search is made: not for what the digest proves, nor for a radius.
+    """
     if learner.loss.task == "multiclass":
         raise SettingsError(f"certificate: {NO_CERTIFICATE}.")
     if radius is not None and domain is not None:
@@ -174,12 +177,12 @@ def certificate_of(
     else:
         K = learner.domain
         size = math.inf if K.bounded or evidence.lambda_ > 0.0 else norm_of_point(learner, units == "largest")
-        if size < LARGEST:
-
-            def at(radius: float) -> Certificate:
-                return evidence.certificate(Ball(radius), units, scales, left_out, thorough)
-
-            return telling(at, size if size > SMALLEST else 1.0)
+        if size < LARGEST and thorough:
+            return telling(
+                lambda radius: evidence.certificate(Ball(radius), units, scales, left_out),
+                size if size > SMALLEST else 1.0,
+            )
+        K = Ball(size if size > 0.0 else 1.0) if size < LARGEST else K
     return evidence.certificate(K, units, scales, left_out, thorough)
 
 

@@ -74,7 +74,7 @@ class Certificate:
     @property
     def words(self) -> str:
         """What is proved, for a reader without theory: against which models, and how near to the best of them."""
-        which = f"of norm ≤ {self.radius:g}" if self.radius is not None else f"in {self.domain!r}"
+        which = f"of norm ≤ {self.radius:,.7g}" if self.radius is not None else f"in {self.domain!r}"
         if self.units == "largest":
             which += " (each feature in units of its largest magnitude)"
         kind = ("a mean loss" if self.mass else "a loss") + (", regulariser included," if self.lambda_ else "")
