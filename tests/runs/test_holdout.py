@@ -196,6 +196,19 @@ def test_a_model_behind_a_constant_warns(tmp_path, inside):
     assert "warning: the model is behind a constant" in shown.out
 
 
+@pytest.mark.parametrize("class_weight", [{"yes": 5.0}, "balanced"])
+def test_class_weights_count_as_they_stand_at_the_end(class_weight):
+    frame = table()
+    run = rue.learn(frame, "y", learner="ogd", class_weight=class_weight, drop=["w"], holdout=HELD)
+    yes = (frame["y"][: N - HELD] == "yes").mean()
+    weights = (0.5 / (1.0 - yes), 0.5 / yes) if class_weight == "balanced" else (1.0, 5.0)
+    y = np.where(frame["y"][N - HELD :] == "yes", 1.0, -1.0)
+    w = np.where(y > 0, weights[1], weights[0])
+    losses = np.log1p(np.exp(-y * run.predict(frame[N - HELD :])))
+    assert run.holdout.risk == pytest.approx(np.average(losses, weights=w))
+    assert run.holdout.metrics["accuracy"] == pytest.approx(np.average(losses < np.log(2.0), weights=w))
+
+
 def test_several_classes_and_numbers():
     """A class that the model has never seen is scored, and counts as a mistake; labels that are missing do not."""
     rng = np.random.default_rng(0)

@@ -114,6 +114,10 @@ class ClassWeights:
             zip((str(plain(name)) for name in names.values()), self._fixed(numbers, labels).tolist(), strict=True)
         )
 
+    def fixed(self, labels: Labels) -> ClassWeights:
+        """Those that an example of each class has as things stand, for examples that are not learnt."""
+        return ClassWeights(dict(self.now(labels)))
+
     def to_json(self) -> dict[str, Any]:
         """For a model file: the rule, and the counts so far."""
         rule = self.rule if isinstance(self.rule, str) else [[name, weight] for name, weight in self.rule.items()]

@@ -9,6 +9,7 @@ import numpy as np
 from rue.compiled import kernel
 from rue.losses import Loss
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.metrics import Metrics
 from rue.streams import Block, Labels
 
@@ -27,7 +28,7 @@ class Evaluation:
 
     There are two constants to compare with: the one that was best on the rows the model learnt, which could have been
     predicted instead, and the one that is best on these rows in hindsight, which nobody knew before. `loss` and the
-    baselines are totals, as in the report of a run; `risk` is the mean.
+    baselines are totals, as in the report of a run; `risk` is the mean. Class weights are those at the end of the run.
 
     >>> import rue
     >>> X, y = rue.census()
@@ -36,8 +37,11 @@ class Evaluation:
     (500, True)
     """
 
-    def __init__(self, loss: Loss, labels: Labels, training: Baselines) -> None:
+    def __init__(
+        self, loss: Loss, labels: Labels, training: Baselines, class_weights: ClassWeights | None = None
+    ) -> None:
         self._loss, self.labels = loss, labels
+        self._class_weights = None if class_weights is None else class_weights.fixed(labels)
         self._constant = None if training.empty else training.constant_for(loss)
         self.examples = 0
         """How many examples have a label that the model's loss takes, and were scored."""
@@ -65,6 +69,8 @@ class Evaluation:
             self.unlabelled += len(block)
             return
         self.labels = self.labels.extended(block.y)
+        if self._class_weights is not None:
+            block = self._class_weights.weighted(block, self.labels)
         y, probabilities = np.asarray(self.labels.encode(block.y), dtype=np.float64), None
         if self.labels.task == "multiclass":
             probabilities = predictions[:, 1:]

@@ -16,6 +16,7 @@ from rue.models.file import Model, load_model
 from rue.outputs import Output, require_apart, require_not_read, require_standard_output, require_writable
 from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NUMBERS
 from rue.runs.evaluation import Evaluation
 from rue.runs.predicting import probabilities
@@ -54,7 +55,9 @@ def predict(
     learner = loaded.learner
     stream = data.open_like(loaded.features, paths)
     require_not_read({"--out": out}, [model, *stream.paths])
-    evaluation = Evaluation(learner.loss, loaded.labels or NUMBERS, Baselines.from_dict(loaded.counts))
+    class_weights = ClassWeights.from_json(loaded.counts.get("class_weight"))
+    training = Baselines.from_dict(loaded.counts)
+    evaluation = Evaluation(learner.loss, loaded.labels or NUMBERS, training, class_weights)
     table = learner.loss.task == "multiclass" and reading != "label"
     columns = _heads(loaded) if table else (_head(loaded, reading),)
     writer = None if out is None else Output(out)
