@@ -1,4 +1,4 @@
-"""`python -m benchmarks [engine|first|regret|streams|footprint|pool|quality|growth …]` measures all parts, or some.
+"""`python -m benchmarks [engine|first|regret|streams|footprint|pool|quality|frozen|growth …]` measures parts, or all.
 
 Each part's figures go to docs/benchmarks.json with the day, the machine and the versions, and docs/speed.md is rendered
 from that file.
@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import engine, first, footprint, growth, pool, quality, regret, streams
+from benchmarks import engine, first, footprint, frozen, growth, pool, quality, regret, streams
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, RESULTS = DOCS / "speed.md", DOCS / "benchmarks.json"
@@ -28,6 +28,7 @@ PARTS = {
     "footprint": (footprint.footprint_rows,),
     "pool": (pool.side_by_side, pool.with_witnesses, pool.whole_file),
     "quality": (quality.quality_rows, quality.batch_rows),
+    "frozen": (frozen.frozen_rows,),
     "growth": (growth.growth_rows,),
 }
 WORDS = {
@@ -76,6 +77,12 @@ learning rates; its best counts. River is `StandardScaler | LogisticRegression` 
 `SGDClassifier(loss="log_loss")` (or `SGDRegressor`), at their defaults. LIBLINEAR (scikit-learn's `LogisticRegression`
 with that solver, at its defaults) may look at the first half as often as it likes; then both predict the second half,
 without learning.""",
+    "frozen": """## The model that stays
+
+Each stream and each third of it (at most 60,000 rows) is learnt and frozen after 20, 35, 50, 65 and 80 % of the rows;
+the frozen model is judged on the fifth that follows. A ratio compares its mean loss with the better of two others: the
+mixture as it plays, standing still, and scikit-learn's batch regression on standardised columns, fitted to all rows so
+far. `python -m benchmarks frozen` prints every case.""",
     "growth": """## How cost grows
 
 Random sparse rows: 20,000 of them, 32 non-zeros each, 2^14 columns, and one of these grows. A slope of 1 is

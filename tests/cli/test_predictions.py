@@ -244,3 +244,19 @@ def test_predictions_of_others_are_matched_row_by_row(inside):
 def test_bad_rows_stand_where_they_were_read():
     bad = [BadRow(place, 0, "", "") for place in (0, 2, 2, 3)]
     assert every_row(["a", "b", "c"], bad, list("wxyz")) == ["w", "a", "b", "x", "y", "c", "z"]
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), COLOURS])
+def test_rows_held_out_have_their_line_too(classes, inside):
+    rows = table(classes)
+    write(rows, "t.csv")
+    options = ["--target", "y", "--id", "who", "--bad", "skip", *(LEARN if len(classes) == 2 else ["-q"])]
+    for held in (0.3, 10):
+        inside("learn", "t.csv", *options, "--holdout", held, "--predictions", "p.csv", "--model", "m.rue")
+        head, lines = shown("p.csv")
+        assert [line[0] for line in lines] == [row["who"] for row in rows]
+        assert ["" in line for line in lines] == [i in BROKEN for i in range(30)]
+        inside("predict", "m.rue", "t.csv", "--bad", "skip", "-o", "q.csv")
+        again = shown("q.csv")
+        assert (head, lines[-8:]) == (again[0], again[1][-8:])
+        assert lines[3:20] != again[1][3:20]

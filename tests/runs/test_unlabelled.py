@@ -70,12 +70,23 @@ def test_nothing_depends_on_the_blocks(interpreted):
     assert (parts.learner, parts.loss, parts.unlabelled) == (whole.learner, whole.loss, whole.unlabelled)
 
 
+def test_class_weights_count_labelled_rows_alone(interpreted):
+    X, y, missing, _ = stream("two classes", np.asarray)
+    blocks = [rue.Block(X[i : i + 4], y[i : i + 4]) for i in range(0, 40, 4)]
+    blocks.insert(0, rue.Block(X[:3], [None] * 3))
+    whole = rue.learn(blocks, class_weight="balanced")
+    alone = rue.learn(X[~missing], y[~missing].tolist(), class_weight="balanced")
+    assert (whole.learner, whole.loss, whole.unlabelled) == (alone.learner, alone.loss, 3 + missing.sum())
+
+
 def test_labels_that_come_late(interpreted):
     X, y = np.ones((6, 1)), [np.nan, np.nan, np.nan, 2.5, np.nan, 1.5]
     run = rue.learn([rue.Block(X[:2], y[:2]), rue.Block(X[2:], y[2:])])
     assert run.labels.task == "regress"
-    assert np.isnan(run.predictions).tolist() == [True, True, False, False, False, False]
+    assert run.predictions[:4].tolist() == [0.0] * 4
     assert (run.unlabelled, run.examples, run.predictions.size) == (4, 2, 6)
+    many = rue.learn([rue.Block(np.ones((70_000, 1)), [None] * 70_000), rue.Block(X, y)], learner="perceptron")
+    assert np.isnan(many.predictions).sum() == 70_000  # nobody waits longer than 65,536 rows for the first label
     with pytest.raises(rue.DataError, match="every label is missing"):
         rue.learn(X, [None] * 6)
 
@@ -127,7 +138,7 @@ def test_audits_and_traces_pass_over_them(interpreted):
 
 def test_a_model_counts_them_when_it_goes_on(tmp_path, interpreted):
     X, y, missing, _ = stream("two classes", np.asarray)
-    run = rue.learn(X, y)
+    run = rue.learn(X, y, learner="ogd")
     rue.save(run, tmp_path / "m.rue")
     assert rue.load(tmp_path / "m.rue").counts["unlabelled"] == missing.sum()
     driver = Driver.resume(run.learner, run.labels, run.evidence)

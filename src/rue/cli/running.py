@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from rue.cli.predictions import Predictions
 from rue.cli.progress import Progress
 from rue.errors import DataError, SettingsError
 from rue.models.file import Model, save_model
-from rue.runs.driver import Driver
+from rue.runs.driver import Driver, LearntPart
 from rue.runs.holdout import Holdout
 from rue.streams import Block
 from rue.streams.chunk import Chunk, Position
@@ -130,6 +132,16 @@ class Running:
             yield chunk
             if self.driver.labels is None and self.data.piped:
                 self.progress.tell([ONE_CLASS])
+
+    def write_held_out(self, chunk: Chunk, predictions: Any) -> None:
+        """Write what the finished model says of rows that are held out, after those that were learnt."""
+        if self.predictions is None:
+            return
+        scores, probabilities = predictions, None
+        if predictions.ndim == 2:  # of more than two classes the first column is that of a class never seen
+            scores, probabilities = np.full(len(predictions), np.nan), predictions[:, 1:]
+        part = LearntPart(chunk, chunk.block, scores, None, probabilities)
+        self.predictions.write(part, self.driver.labels, self.data.id_name(chunk))
 
     # Saving.
 

@@ -86,6 +86,11 @@ class Algorithm(Declared):
         """Σg_j² of each coordinate over the rounds so far, as a copy; None where it has no such sums."""
         return None
 
+    @property
+    def tries_frozen(self) -> int | None:
+        """After how many rounds it has tried frozen copies of its weights; None if it never does."""
+        return None
+
     def frozen_weights(self, point: Any, intercept: bool) -> FrozenWeights | None:
         """What to predict with when learning stops, where that is neither the point nor its average; else None."""
         return None

@@ -38,6 +38,8 @@ class Frozen:
     """Whether the weights were chosen by how well frozen copies did."""
     risk: float = math.nan
     """What frozen copies lost on average, left alone for as long as they had learnt; NaN where none were tried."""
+    untried: bool = False
+    """Whether such copies should have been tried, but were not: the learner comes from a file of an older version."""
     range: tuple[float, float] | None = None
     """What predictions are clipped to: for numbers, the range of the labels that were learnt."""
 

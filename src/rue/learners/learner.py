@@ -162,13 +162,15 @@ class Learner:
         with Turn(self, wait=True):
             chosen = self.algorithm.frozen_weights(self._point, self.intercept)
             if chosen is None:
-                return Frozen(self, self.algorithm.averaging, chosen=False)
+                tried = self.algorithm.tries_frozen
+                untried = tried is not None and self.t >= tried
+                return Frozen(self, self.algorithm.averaging, chosen=False, untried=untried)
             state = self.__getstate__()
             state["_point"] = Coordinate(chosen.weights, np.empty(0), self._point.memory[: len(MEMORY)].copy())
             state["names"], state["numbering"] = copy.deepcopy(self.names), copy.deepcopy(self.numbering)
             standing = type(self).__new__(type(self))
             standing.__setstate__(state)
-            return Frozen(standing, False, True, chosen.risk, chosen.range)
+            return Frozen(standing, False, True, chosen.risk, range=chosen.range)
 
     def _require_average(self) -> None:
         if not self.algorithm.averaging:
@@ -320,20 +322,21 @@ class Learner:
             learner, block = self._for_prediction(one_row(numbered, 2**32))
             return float(learner._predict_block(block, average)[0][0])
         if row is not None:
-            self._resolve_dense(row)
+            self._resolve_dense(row, learns=False)
             return float(self._predict_dense(self._point, row, self.intercept, average))
         assert pair is not None
         inside = pair[0] < self.d  # features never seen have weight 0
         pair = pair if inside.all() else (pair[0][inside], pair[1][inside])
-        self._resolve_sparse(*pair)
+        self._resolve_sparse(*pair, learns=False)
         return float(self._predict_sparse(self._point, *pair, self.intercept, average))
 
-    def _resolve_dense(self, row: Any) -> None:
+    def _resolve_dense(self, row: Any, learns: bool = True) -> None:
         """Look up the compiled code for dense rows, once: Numba's dispatcher would take 1 to 4 µs a call."""
-        if self._learn_dense is None:
-            row = Strided(row)
-            self._learn_dense = loop.learn_dense.resolve(self._rule, self._point, row, self.intercept, 1.0, 1.0)
+        row = Strided(row)
+        if self._predict_dense is None:
             self._predict_dense = loop.predict_dense.resolve(self._point, row, self.intercept, False)
+        if learns and self._learn_dense is None:
+            self._learn_dense = loop.learn_dense.resolve(self._rule, self._point, row, self.intercept, 1.0, 1.0)
             self._set_width(self.d)
 
     def _set_width(self, d: int) -> None:
@@ -343,11 +346,12 @@ class Learner:
         if self.numbering is not None:
             self._learn_sparse = self._predict_sparse = None  # the fast path does not handle renumbered features
 
-    def _resolve_sparse(self, indices: Any, values: Any) -> None:
-        if self._learn_sparse is None:
-            rule, point, intercept = self._rule, self._point, self.intercept
-            self._learn_sparse = loop.learn_sparse.resolve(rule, point, indices, values, intercept, 1.0, 1.0)
+    def _resolve_sparse(self, indices: Any, values: Any, learns: bool = True) -> None:
+        rule, point, intercept = self._rule, self._point, self.intercept
+        if self._predict_sparse is None:
             self._predict_sparse = loop.predict_sparse.resolve(point, indices, values, intercept, False)
+        if learns and self._learn_sparse is None:
+            self._learn_sparse = loop.learn_sparse.resolve(rule, point, indices, values, intercept, 1.0, 1.0)
 
     # Many examples.
 

@@ -106,7 +106,7 @@ def _filled(reader: Reader, point: Any, room: int, where: Places | None, version
         values = reader.fill(f"point.{name}", array, where if declared[name].of_coordinates else None)
         if name.endswith("memory"):  # whose numbers `require_sane` looks at, one by one
             continue
-        if not declared[name].possible(values):
+        if not declared[name].possible(values if declared[name].of_coordinates else array):
             raise DataError(declared[name].refusal)
         if not np.isfinite(values).all():
             raise DataError("its weights are not finite")

@@ -70,6 +70,7 @@ def report(
         "columns": None if columns is None else {"dates": list(columns.dates), "text": list(columns.texts)},
         "loss_total": loss,
         "risk": loss / mass if mass else None,
+        "frozen_risk": _number(learner.frozen().risk) if known else None,
         "mistakes": mistakes,
         "error_rate": mistakes / examples if mistakes is not None and examples else None,
         "weight_total": mass,
@@ -250,6 +251,8 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     constant, again = (_mean(summary[key], scale) for key in ("best_constant", "no_change"))
     baselines = f"best constant {constant}, saying the last label again {again}"
     lines.append(_row("risk", f"{summary['risk']:.6g}, the mean loss before each update ({baselines})"))
+    if summary["frozen_risk"] is not None:
+        lines.append(_row("", _if_frozen(summary)))
     if summary["mistakes"] is not None:
         once = " of the examples, each counted once whatever its weight" * (
             summary["weight_total"] != summary["examples"]
@@ -280,6 +283,11 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
         f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
     ]
     return "\n".join(lines)
+
+
+def _if_frozen(summary: dict[str, Any]) -> str:
+    """What the model that stays is expected to lose, beside what the learner lost."""
+    return f"about {summary['frozen_risk']:.4g} if it is frozen now and left alone for as long again (tried on the way)"
 
 
 def _metrics(summary: dict[str, Any]) -> list[tuple[str, str]]:

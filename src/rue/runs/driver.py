@@ -248,8 +248,7 @@ class Driver:
         if self.class_weights is not None and len(block):
             block = self._weighted_by_class(block)
         predictions = self.learn(block) if len(block) else np.empty(0)
-        if self.class_weights is not None and predictions.size:
-            assert self.labels is not None
+        if self.class_weights is not None and self.labels is not None and predictions.size:
             learnt = block.first(predictions.size)
             self.class_weights.count(self.labels.encode(learnt.y), learnt.column_of_weights())
         if chunk.missing is not None:
@@ -267,7 +266,8 @@ class Driver:
         if block.y is None:
             return block
         self.begin(block.y)
-        assert self.labels is not None
+        if self.labels is None:  # no label has come yet
+            return block
         assert self.class_weights is not None
         self.labels = self.labels.extended(block.y)
         return self.class_weights.weighted(block, self.labels)

@@ -79,7 +79,7 @@ class Holdout:
             if rows == len(chunk.block):
                 yield chunk
                 continue
-            if rows:
+            if rows or chunk.bad:  # perhaps bad rows that come before the first one held out
                 yield chunk.split(rows)[0]
             return
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -398,13 +398,19 @@ def evaluate(
     chunks: Iterable[Chunk],
     bad: str,
     class_weights: ClassWeights | None = None,
+    record: Callable[[Chunk, Any], None] = lambda chunk, predictions: None,
 ) -> Evaluation:
-    """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt."""
+    """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt.
+
+    `record` is given each chunk and the predictions for its block.
+    """
     evaluation, frozen = Evaluation(learner.loss, labels, training, class_weights), learner.frozen()
     for chunk in chunks:
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)
         evaluation.skipped += len(chunk.bad)
+        predictions = frozen.predict_many(chunk.block)
+        record(chunk, predictions)
         if len(chunk.block):
-            evaluation.enter(chunk.block, frozen.predict_many(chunk.block))
+            evaluation.enter(chunk.block, predictions)
     return evaluation

@@ -158,6 +158,7 @@ def learn(
                     why = str(error)
                 if asked.stop.is_set():  # what was evaluated until then is not all of it
                     evaluations, why = {}, INTERRUPTED
+            why = _tried(partial(_finish_predictions, running, bool(checkpoint and why)), why)
             spent = time.monotonic() - started
             summary = report(driver, radius=radius, total=spent, columns=stream.columns, **evaluations)
             write_report(summary, report_path)
@@ -210,21 +211,21 @@ def _evaluations(
     running: Running, data: o.DataOptions, test: str | None, stop: threading.Event
 ) -> dict[str, Evaluation]:
     """How the finished model does on the rows held out and on the test file, where these were asked for."""
-    driver, asked = running.driver, {}
+    driver, asked = running.driver, dict[str, Any]()
     if running.holdout is not None:
-        asked["holdout"] = running.holdout.chunks(stop)
+        asked["holdout"] = running.holdout.chunks(stop), running.write_held_out
     if test is not None:
-        asked["test"] = data.open_like(running.data.describe(), [test]).reads(stop)
+        asked["test"] = (data.open_like(running.data.describe(), [test]).reads(stop),)
     return {
         name: evaluate(
-            driver.learner, driver.labels or NUMBERS, driver.baselines, chunks, data.bad, driver.class_weights
+            driver.learner, driver.labels or NUMBERS, driver.baselines, chunks, data.bad, driver.class_weights, *record
         )
-        for name, chunks in asked.items()
+        for name, (chunks, *record) in asked.items()
     }
 
 
 def _finish(running: Running, why: str, model: str | None, checkpoint: str | None) -> str:
-    """Save all that was asked for; returns the first error message, or ""."""
+    """Save the model and the checkpoint, if asked for; returns the first error message, or ""."""
     if running.driver.evidence is None:
         data = ", ".join(source.name for source in running.data.sources)
         none = "no example has a label" if running.driver.unlabelled else "there are no examples to learn"
@@ -235,12 +236,17 @@ def _finish(running: Running, why: str, model: str | None, checkpoint: str | Non
         steps.append(partial(running.save, model, not why))
     if checkpoint is not None:
         steps.append(running.save_checkpoint)
-    steps.append(partial(_finish_predictions, running, bool(checkpoint and why)))
     for step in steps:
-        try:
-            step()
-        except DataError as error:
-            why = str(error) if why in ("", INTERRUPTED) else why
+        why = _tried(step, why)
+    return why
+
+
+def _tried(step: Callable[[], None], why: str) -> str:
+    """Take a step: `why` again, or if that says of no error, the message of the one that the step raises."""
+    try:
+        step()
+    except DataError as error:
+        return str(error) if why in ("", INTERRUPTED) else why
     return why
 
 

@@ -25,6 +25,11 @@ from rue.streams.labels import class_order, plain
 
 __all__ = ["predict"]
 
+_UNTRIED = (
+    "the model was saved by an older rue, which did not try how well it does when it stands still; "
+    "learn again, or on with --resume, and the best of its members for that is found."
+)
+
 
 @o.command
 def predict(
@@ -95,6 +100,8 @@ def _predict_all(
 ) -> None:
     """Predict every row, to a file or to stdout, and score those that have labels."""
     frozen, begun, id_name = model.learner.frozen(), False, None
+    if frozen.untried:
+        print(f"note: {_UNTRIED}", file=sys.stderr)
     for chunk in stream.reads(labelled=False):
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)

@@ -57,12 +57,23 @@ from rue.learners.points import T
 from rue.memory import aligned_zeros
 from rue.norms import LARGEST_TERM, SMALL, UP
 
-__all__ = ["CONSTANT_GUESS", "LIVE", "MEAN_OF_MEMBERS", "Copies", "begin_copies", "next_copy", "preferences"]
+__all__ = [
+    "CONSTANT_GUESS",
+    "FIRST_TRIAL",
+    "LIVE",
+    "MEAN_OF_MEMBERS",
+    "Copies",
+    "begin_copies",
+    "next_copy",
+    "preferences",
+]
 
 FIRST_COPY = 256
 """After how many rounds the weights are copied first; then whenever that number has doubled."""
 SAMPLE, ENOUGH = 8, 1024
 """Copies are scored on one in eight examples, but not on more than so many in a period."""
+FIRST_TRIAL = FIRST_COPY + SAMPLE
+"""After how many rounds copies have been scored for the first time."""
 AHEAD = 12
 """Prefetch distance, in features."""
 LEAST_SHARPNESS, SHARPNESS, CALMNESS = 8.0, 100.0, 10.0
@@ -101,7 +112,8 @@ def preferences(candidates: Any, possible: Any) -> Any:
         return (lost == least) / (lost == least).sum()
     drift = max(0.0, least / live - 1.0) if live > 0.0 else math.inf
     sharpness = LEAST_SHARPNESS + (SHARPNESS - LEAST_SHARPNESS) / (1.0 + CALMNESS * drift)
-    q = np.exp(-sharpness * (lost / least - 1.0))
+    with np.errstate(over="ignore"):
+        q = np.exp(-sharpness * (lost / least - 1.0))
     q[CONSTANT_GUESS] *= FAVOUR
     return q / q.sum()
 

@@ -15,13 +15,14 @@ from rue.learners.algorithm import FrozenWeights
 from rue.learners.gradient import require_loss
 from rue.learners.learner import Learner
 from rue.learners.mixture.committee import committee
-from rue.learners.mixture.frozen import begin_copies
+from rue.learners.mixture.frozen import FIRST_TRIAL, begin_copies
 from rue.learners.mixture.layout import (
     ALONG,
     CENTRE,
     COST,
     CURVATURE,
     DIAGONAL,
+    DIVISORS,
     DUE,
     HELD,
     HIGH,
@@ -60,7 +61,7 @@ from rue.memory import aligned_zeros
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register
 
-__all__ = ["KIND_NAMES", "Mixture", "Pooled"]
+__all__ = ["KIND_NAMES", "Mixture", "Pooled", "margin_step"]
 
 GRID, MATRIX_GRID = (2.0**-8, 2.0**6), (2.0**-5, 2.0**2)
 """The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5."""
@@ -173,21 +174,27 @@ _OCTAVE = math.log(2.0) * 2.0**-32
 _ONE = 1.5 * 2.0**52 + (1023.0 - 0.043) * 2.0**32
 
 
-@lanes()
-def step_of(p: Any, right: Any, wrong: Any, reach: Any, y: Any) -> Any:
-    """As `Logistic.prox` does it, but to 2e-4 on average, 3 % at worst.
+def margin_step(z: Any, right: Any, wrong: Any, reach: Any) -> Any:
+    """How far an implicit step moves the margin z of the label that came: `Logistic.prox`, to 2e-4 on average.
 
-    The step s has s(1 + e^{z + s}) = a. It is less than a·wrong, and than Lambert's W(a·e^−z), of which a rough value
-    will do; a round of Halley's method on the logarithm of the equation does the rest.
+    To 3 % at worst. The step s has s(1 + e^{z + s}) = a, the `reach`; `right` and `wrong` are the probabilities that z
+    stands for. It is less than a·wrong, and than Lambert's W(a·e^−z), of which a rough value will do; a round of
+    Halley's method on the logarithm of the equation does the rest.
     """
-    a, z = higher(reach, 1e-200), y * p
+    a = higher(reach, 1e-200)
     x = rough_log(1.0 + a * wrong / right)
     step = lower(a * wrong, x * (1.0 - rough_log(1.0 + x) / (2.0 + x)))
     e = exp_roughly(z + step)
     slant, reached = e / (1.0 + e), step * (1.0 + e)
     first, short = 1.0 + step * slant, reached - a
     second = step * step * (slant - slant * slant) - 1.0
-    return -y * (step * (1.0 - lower(2.0 * short * first / (first * first * (reached + a) - short * second), 0.9)))
+    return step * (1.0 - lower(2.0 * short * first / (first * first * (reached + a) - short * second), 0.9))
+
+
+@lanes()
+def step_of(p: Any, right: Any, wrong: Any, reach: Any, y: Any) -> Any:
+    """The step that moves a prediction p, for label y."""
+    return -y * margin_step(y * p, right, wrong, reach)
 
 
 @parameter
@@ -328,12 +335,20 @@ class Pooled(Pooling):
     def explain(self, size: int) -> str:
         return (
             f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
-            f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature"
+            f"{KINDS} kinds, mixed by exponential weights (B12); {self.bytes_per_feature(None)} bytes a feature"
         )
+
+    def bytes_per_feature(self, point: Any) -> int:
+        """Those of the tables that learn, and of the copies that are tried for the frozen model."""
+        return self.budget + _per_rate(self.loss) * self.rates + 8 * len(DIVISORS)
 
     @property
     def bytes_per_coordinate(self) -> int:
-        return self.budget + 8
+        return self.bytes_per_feature(None) + 8
+
+    @property
+    def tries_frozen(self) -> int | None:
+        return FIRST_TRIAL
 
     def frozen_weights(self, point: Any, intercept: bool) -> FrozenWeights | None:
         weights = None if point is None else point.frozen(intercept)
@@ -393,7 +408,9 @@ def Mixture(
     example weights above 1 it is w_max·ln K more, w_max the largest weight, plus what the rounds that raised it cost
     (their predictions were made for smaller weights): `members.price_at_most` has that sum. Nothing is promised against
     a member that has retired for being hopelessly behind. Units of features do not matter, nor do units and shift of
-    numeric labels. `budget` is the number of bytes a feature may take; fewer bytes, fewer rates.
+    numeric labels. `budget` is the number of bytes that a feature may take in the tables that learn; fewer bytes, fewer
+    rates. Copies of the weights, by which the model to keep is chosen when learning stops (`Learner.frozen`), take
+    about 0.8 times as many again.
 
     `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
 

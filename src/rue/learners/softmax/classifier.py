@@ -208,12 +208,12 @@ class ClassLearner(Learner):
 
     # One example at a time is a block of one row.
 
-    def _resolve_dense(self, row: Any) -> None:
+    def _resolve_dense(self, row: Any, learns: bool = True) -> None:
         if self._learn_dense is None:
             self._learn_dense = self._one_dense
             self._set_width(self.d)
 
-    def _resolve_sparse(self, indices: Any, values: Any) -> None:
+    def _resolve_sparse(self, indices: Any, values: Any, learns: bool = True) -> None:
         if self._learn_sparse is None:
             self._learn_sparse = self._one_sparse
 
