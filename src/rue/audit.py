@@ -14,7 +14,7 @@ import numpy as np
 
 from rue import ledger as accounts
 from rue.domains import Ball, Domain
-from rue.errors import DataError, RueError, SettingsError
+from rue.errors import DataError, RueError, SettingsError, shown
 from rue.learners import Learner
 from rue.norms import norm
 from rue.registry import make
@@ -179,7 +179,7 @@ def audit(
     docs/theory.md, sections 4 and 6.
     """
     if not 0.0 < delta < 1.0:
-        raise SettingsError(f"audit: delta, the probability of failure, must lie between 0 and 1, not be {delta!r}.")
+        raise SettingsError(f"audit: delta, the probability of failure, must lie between 0 and 1, not {shown(delta)}.")
     X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
     run, before = _run_of(source, X, y, weights)
     certificate = run.certificate(radius, domain, units)

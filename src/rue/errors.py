@@ -13,7 +13,13 @@ A message is one sentence: what is wrong, where, and what to do.
 
 from __future__ import annotations
 
-__all__ = ["BadExample", "CheckFailed", "DataError", "NoRoom", "RueError", "SettingsError", "UnknownName"]
+import reprlib
+from typing import Any
+
+__all__ = ["BadExample", "CheckFailed", "DataError", "NoRoom", "RueError", "SettingsError", "UnknownName", "shown"]
+
+LONGEST = 80
+"""Characters of a user's value that a message shows."""
 
 
 class RueError(Exception):
@@ -69,3 +75,33 @@ class NoRoom(DataError):
 
 class CheckFailed(RueError, AssertionError):
     """A contract of `rue.checks` that a class does not keep; the message holds the counterexample."""
+
+
+def shown(value: Any) -> str:
+    """A user's value in a message: its `repr` if that is short, an array or a table by its shape.
+
+    >>> shown("square"), shown([1, 2])
+    ("'square'", '[1, 2]')
+    >>> import numpy
+    >>> shown(numpy.zeros((1000, 3)))
+    'an ndarray of shape (1000, 3)'
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{_kind(value)} of shape {shape}"
+    try:
+        text = " ".join(_short.repr(value).split())
+    except Exception:  # a user's own `__repr__`, or a whole number of thousands of digits
+        return _kind(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _kind(value: Any) -> str:
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeioAEIO' or kind == 'ndarray' else 'a'} {kind}"
+
+
+_short = reprlib.Repr()
+"""Does not go through all of a long list or text, which may take seconds."""
+_short.maxlist = _short.maxtuple = _short.maxset = _short.maxfrozenset = _short.maxdict = _short.maxarray = 6
+_short.maxstring = _short.maxother = _short.maxlong = LONGEST

@@ -21,7 +21,7 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from rue.errors import SettingsError, UnknownName
+from rue.errors import SettingsError, UnknownName, shown
 
 __all__ = ["import_modules", "is_own", "make", "names", "own_classes", "publish", "register", "registered", "usages"]
 
@@ -138,19 +138,20 @@ def make(kind: str, spec: object, **defaults: Any) -> Any:
         return spec
     name, _, rest = spec.strip().partition(":")
     if kind not in _known:
-        raise UnknownName(f"there is no kind {kind!r} of object: the kinds are {', '.join(sorted(_known))}.")
+        raise UnknownName(f"there is no kind {shown(kind)} of object: the kinds are {', '.join(sorted(_known))}.")
     known = _known[kind]
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise UnknownName(f"there is no {kind} named {name!r}: {hint}the names are {', '.join(names(kind))}.")
+        raise UnknownName(f"there is no {kind} named {shown(name)}: {hint}the names are {', '.join(names(kind))}.")
     positional, named = _arguments(rest)
     arguments = {**defaults, **named}
     takes = inspect.signature(known[name])
     try:
         takes.bind(*positional, **arguments)
     except TypeError as error:
-        raise SettingsError(f"the {kind} {spec!r} cannot be built ({error}): {name} takes {_listed(takes)}.") from error
+        why = f"{error}): {name} takes {_listed(takes)}"
+        raise SettingsError(f"the {kind} {shown(spec)} cannot be built ({why}.") from error
     return known[name](*positional, **arguments)
 
 

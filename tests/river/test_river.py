@@ -87,6 +87,35 @@ def test_many_rows_are_the_loop_to_the_last_bit(made, classes):
         assert chances.to_dict("records") == [one.predict_proba_one(x) for x, _ in rows(X, y)]
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("made", "classes"), CASES)
+def test_words_and_missing_values_in_dicts_and_in_frames(made, classes, tmp_path):
+    X, y = table(classes=classes)
+    X["wood"] = np.random.default_rng(1).choice(["oak", "ash", None], size=len(X))
+    X.loc[[0, 5], "a"] = np.nan
+    dicts = X.to_dict("records")
+    one, many = made(), made()
+    for x, label in zip(dicts, y, strict=True):
+        one.learn_one(x, label)
+    for begin, end in itertools.pairwise([0, 1, 20, 60]):
+        many.learn_many(X[begin:end], y[begin:end])
+    assert many.learner == one.learner
+    assert set(one.learner.names.places) == {"a", "a=", "b", "c", "d", "wood=oak", "wood=ash", "wood="}
+    predicted = [one.predict_one(x) for x in dicts]
+    assert many.predict_many(X).tolist() == predicted
+    rue.save(one, tmp_path / "m.rue")
+    model = rue.load(tmp_path / "m.rue")
+    for form in (X, dicts):
+        assert model.predict(form, as_="label" if classes else "score").tolist() == predicted
+    assert model.predict(dicts[0], as_="label" if classes else "score") == predicted[0]
+    encoder, other = preprocessing.OneHotEncoder(drop_zeros=True), made()  # River's own way for words
+    for (x, label), word in zip(rows(X.drop(columns="wood"), y), X["wood"], strict=True):
+        encoder.learn_one({"wood": word})
+        x |= encoder.transform_one({"wood": word})
+        other.learn_one(x if "a" in x else x | {"a=": 1.0}, label)
+    assert np.allclose(other.learner.predict(x), one.learner.predict(dicts[-1]), rtol=1e-9)
+
+
 def test_features_that_come_and_go():
     one, many = RueRegressor(), RueRegressor()
     X, y = table(classes=0)
@@ -117,7 +146,7 @@ def test_classes_come_when_they_come():
         assert math.isclose(sum(model.predict_proba_one(x).values()), 1.0)
     assert len(seen) == 3
     with pytest.raises(rue.DataError, match="features must be"):
-        model.learn_one({"a": math.nan}, "new")
+        model.learn_one({"a": math.inf}, "new")
     assert list(model.predict_proba_one(x)) == list(seen)
     run = rue.learn(csr_matrix(X.to_numpy()), y.to_numpy())  # the columns in the same order as the names
     assert run.labels.classes == tuple(seen)

@@ -10,10 +10,11 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import rue
@@ -296,17 +297,61 @@ def test_models_read_from_a_mapped_file_can_go_on(tmp_path):
     assert same(mapped.partial_fit(X[40:], y[40:]), RueClassifier().fit(X, y))
 
 
-def test_saved_as_a_model_file(tmp_path):
-    X, y = data()
-    model = RueClassifier().fit(X, y)
-    rue.save(model.model_, tmp_path / "m.rue")
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("classes", [2, 3, 0])
+def test_saved_and_loaded_predicts_the_same_and_goes_on(classes, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = data(classes=classes)
+    table = pd.DataFrame(X, columns=["size", "age", "height", "width"])
+    model = (RueClassifier() if classes else RueRegressor()).fit(table[:40], y[:40])
+    rue.save(model, tmp_path / "m.rue")
     back = rue.load(tmp_path / "m.rue")
-    assert np.array_equal(back.predict(X), model.decision_function(X))
-    assert (back.labels.negative, back.labels.positive) == ("ash", "beech")
-    X, y = data(classes=3)
-    model = RueClassifier().fit(X, y)
-    rue.save(model.model_, tmp_path / "m.rue")
-    assert rue.load(tmp_path / "m.rue").labels.classes == ("ash", "beech", "cedar")
+    if classes:
+        assert np.array_equal(back.predict(X, as_="label"), model.predict(table))
+        chances = back.predict(X, as_="probability")
+        chances = np.column_stack((1 - chances, chances)) if classes == 2 else chances
+        assert np.allclose(chances / chances.sum(axis=1, keepdims=True), model.predict_proba(table), rtol=1e-9)
+    if classes != 3:
+        assert np.array_equal(back.predict(X), (model.decision_function if classes else model.predict)(table))
+    for form in (table, table[["width", "age", "size", "height"]], table.to_dict("records")):  # columns by their names
+        assert np.array_equal(back.predict(form), back.predict(X))
+    with pytest.raises(rue.DataError, match="the column 'height' is missing"):
+        back.predict(table[["size", "age", "width"]])
+    run = rue.learn(X[40:], y[40:], learner=back)
+    model.partial_fit(table[40:], y[40:])
+    assert run.learner == model.learner_
+    assert (run.loss, run.names) == (model.loss_, dict(enumerate(table)))
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_weights_of_a_pipeline_have_the_names_that_its_steps_give():
+    pd = pytest.importorskip("pandas")
+    X, y = data(n=80, d=2)
+    table = pd.DataFrame({"size": X[:, 0], "age": X[:, 1], "wood": ["hard", "soft", "cork", "hard"] * 20})
+    prepared = ColumnTransformer([("w", OneHotEncoder(), ["wood"]), ("n", StandardScaler(), ["size", "age"])])
+    names = ["w__wood_cork", "w__wood_hard", "w__wood_soft", "n__size", "n__age"]
+    chosen = SelectKBest(k=3)
+    for pipeline in (
+        make_pipeline(prepared, RueClassifier()),
+        make_pipeline(prepared, make_pipeline(MaxAbsScaler(), OGDClassifier())),
+        GridSearchCV(make_pipeline(prepared, OGDClassifier()), {"ogdclassifier__step": ["fixed:0.1"]}, cv=2),
+        make_pipeline(prepared, chosen, OGDClassifier()),
+    ):
+        pipeline.fit(table, y)
+        last = getattr(pipeline, "best_estimator_", pipeline)[-1]
+        last = last[-1] if hasattr(last, "steps") else last
+        wanted = [names[j] for j in chosen.get_support(indices=True)] if len(last.coef_[0]) == 3 else names
+        weights = dict(weights_of(pipeline))
+        assert weights.pop("intercept") == last.intercept_[0]
+        assert weights == dict(zip(wanted, last.coef_[0], strict=True))
+    silent = make_pipeline(FunctionTransformer(lambda table: table[["size", "age"]].to_numpy()), OGDClassifier())
+    assert {name for name, _ in weights_of(silent.fit(table, y))} == {"intercept", "feature 0", "feature 1"}
+    with pytest.raises(rue.SettingsError, match=r"give its last step, pipeline\[-1\]"):
+        rue.save(silent, "m.rue")
+    with pytest.raises(rue.DataError, match="this RueClassifier has not learnt anything yet"):
+        rue.save(RueClassifier(), "m.rue")
+    with pytest.raises(rue.SettingsError, match="of a pipeline give the last step, and the row as it gets it"):
+        rue.explain(silent, table[:1])
 
 
 # What is refused.

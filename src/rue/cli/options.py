@@ -28,7 +28,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from rue.cli.app import app
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.learners import Learner
 from rue.losses import Loss
 from rue.registry import make, registered, usages
@@ -151,7 +151,7 @@ class DataOptions:
     def require_task(self) -> None:
         """Refuse a task that is none."""
         if self.task not in ("auto", "classify", "multiclass", "regress"):
-            raise SettingsError(f"--task is auto, classify, multiclass or regress, not {self.task!r}.")
+            raise SettingsError(f"--task is auto, classify, multiclass or regress, not {shown(self.task)}.")
 
     def open(self, paths: list[str]) -> Data:
         """The stream that the options describe."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from rue.cli.predictions import Predictions
 from rue.cli.progress import Progress
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.models.file import Model, save_model
 from rue.runs.driver import Driver, LearntPart
 from rue.runs.holdout import Holdout
@@ -51,7 +51,7 @@ class Every:
             every = cls()
         if not (every.examples or every.seconds) or (every.examples or 0) < 0 or (every.seconds or 0) < 0:
             raise SettingsError(
-                f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {text!r}."
+                f"--every takes a number of examples, such as 100000, or seconds, such as 30s, not {shown(text)}."
             )
         return every
 
@@ -172,15 +172,6 @@ class Running:
         driver = self.driver
         if driver.learner is None or driver.evidence is None or driver.labels is None:
             raise DataError("nothing was learnt, so there is no model to write.")
-        counts: dict[str, Any] = {
-            "skipped": driver.skipped,
-            "refused": driver.refused,
-            "unlabelled": driver.unlabelled,
-            "missing": driver.missing,
-            **driver.baselines.to_dict(),
-        }
-        if driver.class_weights is not None:
-            counts["class_weight"] = driver.class_weights.to_json()
         return Model(
             learner=driver.learner,
             evidence=driver.evidence,
@@ -188,7 +179,7 @@ class Running:
             history=self.history,
             features=self.data.describe(),
             names=dict(self.data.names.of),
-            counts=counts,
+            counts=driver.counts(),
             position=None if finished else self._position(),
             course=driver.course,
             metrics=driver.metrics,

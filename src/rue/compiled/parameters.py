@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import numpy as np
 
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 
 __all__ = [
     "OWNERS",
@@ -78,7 +78,9 @@ def parameter(cls: type[C]) -> type[C]:
 
     cls.__post_init__ = post_init  # type: ignore[attr-defined]  # the hook that dataclass calls
     cls._own_post_init = own  # type: ignore[attr-defined]  # so that a subclass checks what its parent does
-    frozen = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    if "__repr__" not in cls.__dict__:
+        cls.__repr__ = _written  # type: ignore[method-assign]  # long arrays are shortened
+    frozen = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     frozen.__eq__ = lambda self, other: (  # type: ignore[method-assign]  # arrays compare by content
         type(self) is type(other) and _content(self) == _content(other)
     )
@@ -214,7 +216,17 @@ def _coerce(cls: type, name: str, kind: Any, value: Any) -> Any:
     try:
         return make(value)
     except (TypeError, ValueError) as error:
-        raise SettingsError(f"{cls.__name__}: {name} must be {wanted}, not {value!r}.") from error
+        raise SettingsError(f"{cls.__name__}: {name} must be {wanted}, not {shown(value)}.") from error
+
+
+def _written(self: Any) -> str:
+    """As dataclasses write an object, but with no more than a few numbers of a vector."""
+    fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.repr}
+    texts = {
+        name: f"array({shown(field.tolist())})" if isinstance(field, np.ndarray) and field.size > 6 else repr(field)
+        for name, field in fields.items()
+    }
+    return f"{type(self).__qualname__}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
 def _content(obj: Any) -> tuple[Any, ...]:

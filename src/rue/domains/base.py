@@ -10,7 +10,7 @@ import numpy as np
 
 from rue.compiled import foreign, kernel, noinline, require_parameter
 from rue.declared import Declared
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.norms import norm
 
 __all__ = ["Domain"]
@@ -163,7 +163,7 @@ class Domain(Declared):
         """The projection, and how far off it may be where it has no closed form."""
         point = self.vector(w).copy()
         if not np.isfinite(point).all():
-            raise DataError(f"{w!r} cannot be projected onto {self!r}: it holds numbers that are not finite.")
+            raise DataError(f"{shown(w)} cannot be projected onto {self!r}: it holds numbers that are not finite.")
         require_parameter(self)
         if foreign(self):  # once interpreted: compiled code does not notice an index beyond an array
             self._try_onto(point.copy())
@@ -171,7 +171,7 @@ class Domain(Declared):
         if not isinstance(residual, int | float):
             raise SettingsError(f"{type(self).__name__}: onto must return how far off the result may be, 0.0 if exact.")
         if not math.isfinite(residual):
-            raise DataError(f"{w!r} is too far away to be projected onto {self!r}.")
+            raise DataError(f"{shown(w)} is too far away to be projected onto {self!r}.")
         return point, float(residual)
 
     def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
@@ -194,7 +194,7 @@ class Domain(Declared):
         try:
             array = np.atleast_1d(np.asarray(v, dtype=np.float64))
         except (TypeError, ValueError) as error:
-            raise DataError(f"{type(self).__name__}: a point is a list of numbers, not {v!r}.") from error
+            raise DataError(f"{type(self).__name__}: a point is a list of numbers, not {shown(v)}.") from error
         if array.ndim != 1:
             raise DataError(f"{type(self).__name__}: a point has one dimension, not {array.ndim}.")
         self.require(array.size)
@@ -218,6 +218,6 @@ class Domain(Declared):
         """Refuse a number of coordinates that the set does not have."""
         if self.dimension is not None and self.dimension != d:
             raise SettingsError(
-                f"{type(self).__name__} has {self.dimension} coordinates, but the point has {d} "
+                f"{type(self).__name__} has {self.dimension} coordinates, but the point has {shown(d)} "
                 "(an intercept counts as the first one; intercept=False leaves it out)."
             )

@@ -13,7 +13,7 @@ import numpy as np
 
 from rue.compiled import Vector, parameter
 from rue.domains.base import Domain
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.norms import norm
 from rue.registry import register
 
@@ -79,7 +79,7 @@ class Ball(Domain):
             raise SettingsError("Ball: centre must be finite in every coordinate.")
 
     def __repr__(self) -> str:
-        centre = f", centre={self.centre.tolist()}" if self.centre.size else ""
+        centre = f", centre={shown(self.centre.tolist())}" if self.centre.size else ""
         return f"Ball(radius={self.radius}{centre})"
 
     @property
@@ -182,7 +182,7 @@ class Box(Domain):
             raise SettingsError("Box: no number lies above +∞ or below −∞.")
 
     def __repr__(self) -> str:
-        sides = [x.item() if x.size == 1 else x.tolist() for x in (self.lower, self.upper)]
+        sides = [x.item() if x.size == 1 else shown(x.tolist()) for x in (self.lower, self.upper)]
         return (
             f"Box(lower={sides[0]}, upper={sides[1]}{f', coordinates={self.coordinates}' if self.coordinates else ''})"
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rue.domains import Domain
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.games.opponents import ExampleRound, Forced, LinearRound, Move, Opponent, Reveal, Setting
 from rue.losses import Square
 from rue.registry import register
@@ -276,7 +276,7 @@ class NumberGuessing(Opponent):
         if isinstance(self.numbers, str):
             if self.numbers not in ("random", "farthest"):
                 raise SettingsError(
-                    f"NumberGuessing: numbers must be 'random', 'farthest' or a list, not {self.numbers!r}."
+                    f"NumberGuessing: numbers must be 'random', 'farthest' or a list, not {shown(self.numbers)}."
                 )
             return
         try:
@@ -335,7 +335,7 @@ class Stochastic(Opponent):
     def __post_init__(self) -> None:
         _whole(self, "d", 1)
         if not isinstance(self.noise, int | float) or not 0.0 <= self.noise < math.inf:
-            raise SettingsError(f"Stochastic: noise must be a number ≥ 0, not {self.noise!r}.")
+            raise SettingsError(f"Stochastic: noise must be a number ≥ 0, not {shown(self.noise)}.")
 
     def begin(self, setting: Setting) -> Reveal:
         rng, classes = setting.rng, setting.loss.task == "classify"
@@ -425,7 +425,7 @@ def _whole(opponent: Any, name: str, least: int) -> None:
     value = getattr(opponent, name)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise SettingsError(
-            f"{type(opponent).__name__}: {name} must be a whole number, at least {least}, not {value!r}."
+            f"{type(opponent).__name__}: {name} must be a whole number, at least {least}, not {shown(value)}."
         )
 
 
@@ -433,4 +433,4 @@ def _positive(opponent: Any, name: str) -> None:
     """Refuse an argument that is no positive number."""
     value = getattr(opponent, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < math.inf:
-        raise SettingsError(f"{type(opponent).__name__}: {name} must be positive and finite, not {value!r}.")
+        raise SettingsError(f"{type(opponent).__name__}: {name} must be positive and finite, not {shown(value)}.")

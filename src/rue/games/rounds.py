@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.games.game import Game
 from rue.games.opponents import ExampleRound, LinearRound, Move, Opponent, Setting
 from rue.learners import Learner
@@ -41,14 +41,15 @@ def play(learner: Learner | str, opponent: Opponent | str, rounds: int | None = 
     """
     player, facing = make("learner", learner), make("opponent", opponent)
     if not isinstance(player, Learner):
-        raise SettingsError(f"play: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+        raise SettingsError(f"play: learner must be a learner such as rue.OGD(), or a spec, not {shown(learner)}.")
     if not isinstance(facing, Opponent):
-        raise SettingsError(f"play: opponent must be an opponent such as rue.FlipFlop(), or a spec, not {opponent!r}.")
+        given = shown(opponent)
+        raise SettingsError(f"play: opponent must be an opponent such as rue.FlipFlop(), or a spec, not {given}.")
     T = facing.usual_rounds if rounds is None else rounds
     if isinstance(T, bool) or not isinstance(T, int | np.integer) or T < 1:
-        raise SettingsError(f"play: rounds must be a whole number, at least 1, not {rounds!r}.")
+        raise SettingsError(f"play: rounds must be a whole number, at least 1, not {shown(rounds)}.")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise SettingsError(f"play: seed must be a whole number ≥ 0, not {seed!r}.")
+        raise SettingsError(f"play: seed must be a whole number ≥ 0, not {shown(seed)}.")
     entrant = enter(player, facing)
     domain, d = entrant.domain, entrant.d
     setting = Setting(domain, d, entrant.loss, int(T), np.random.default_rng(seed))
@@ -75,7 +76,7 @@ def enter(learner: Learner, opponent: Opponent) -> Learner:
         raise SettingsError(f"{against}: the learner was built for {learner.d} features and the game has {d}.")
     loss = Linear() if wanted is None else (own if wanted == "own" else make("loss", wanted))
     if not isinstance(loss, Loss):
-        raise SettingsError(f"{opponent!r}: loss must be a rue.Loss, a spec, 'own' or None, not {wanted!r}.")
+        raise SettingsError(f"{opponent!r}: loss must be a rue.Loss, a spec, 'own' or None, not {shown(wanted)}.")
     changes: dict[str, Any] = {}
     if loss != own:
         if algorithm.own_loss or algorithm.regulariser > 0.0:
@@ -133,7 +134,7 @@ class _Score:
         """A round that is an example: scored by the loss of its prediction."""
         if not isinstance(part, ExampleRound):
             raise DataError(
-                f"round {t + 1}: {self.opponent!r} names a loss, so it must reveal ExampleRounds, not {part!r}."
+                f"round {t + 1}: {self.opponent!r} names a loss, so it must reveal ExampleRounds, not {shown(part)}."
             )
         part = ExampleRound(self.vector(t, part.x, "example").copy(), float(part.y))
         p = self.learner.predict(part.x)
@@ -148,7 +149,8 @@ class _Score:
         """A round that is any convex function: the learner learns its linearisation at the point played."""
         if not (callable(getattr(part, "value", None)) and callable(getattr(part, "subgradient", None))):
             raise DataError(
-                f"round {t + 1}: {self.opponent!r} must reveal a round with value(w) and subgradient(w), not {part!r}."
+                f"round {t + 1}: {self.opponent!r} must reveal a round with value(w) and subgradient(w), not "
+                f"{shown(part)}."
             )
         if self.leads:
             raise SettingsError(
@@ -169,9 +171,9 @@ class _Score:
             there, line = float(part.value(u)), float(self.losses[t] + self.gradients[t] @ (u - w))
             if there < line - 1e-7 * (1.0 + abs(line) + abs(self.losses[t])):
                 raise DataError(
-                    f"round {t + 1}: {self.opponent!r} gives a subgradient that is none: at {u} the loss is {there:g}, "
-                    f"below the line {line:g} through the point played. Check subgradient(w), and that the loss is "
-                    "convex."
+                    f"round {t + 1}: {self.opponent!r} gives a subgradient that is none: at {shown(u.tolist())} the "
+                    f"loss is {there:g}, below the line {line:g} through the point played. Check subgradient(w), and "
+                    "that the loss is convex."
                 )
 
     def paid(self, t: int, value: Any) -> float:
@@ -183,7 +185,7 @@ class _Score:
         if not math.isfinite(number):
             raise DataError(
                 f"round {t + 1}: the loss of {self.opponent!r} at the point played must be a finite number, "
-                f"not {value!r}."
+                f"not {shown(value)}."
             )
         return number
 
@@ -192,9 +194,11 @@ class _Score:
         try:
             array = np.asarray(v, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(f"round {t + 1}: the {what} of {self.opponent!r} must be numbers, not {v!r}.") from error
+            why = f"must be numbers, not {shown(v)}"
+            raise DataError(f"round {t + 1}: the {what} of {self.opponent!r} {why}.") from error
         if array.shape != (self.d,) or not np.isfinite(array).all():
-            raise DataError(f"round {t + 1}: the {what} of {self.opponent!r} must be {self.d} finite numbers, not {v}.")
+            why = f"must be {self.d} finite numbers, not {shown(array.tolist())}"
+            raise DataError(f"round {t + 1}: the {what} of {self.opponent!r} {why}.")
         return array
 
     def game(self) -> Game:

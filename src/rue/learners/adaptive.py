@@ -10,7 +10,7 @@ import numpy as np
 
 from rue.compiled import parameter, require_parameter, values
 from rue.domains import Domain
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.layout import Array, Layout, Number, Numbers
 from rue.learners.algorithm import Algorithm
 from rue.learners.average import Average
@@ -295,7 +295,7 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise SettingsError(f"AdaGrad: {name} must be a number, not {value!r}.") from error
+        raise SettingsError(f"AdaGrad: {name} must be a number, not {shown(value)}.") from error
 
 
 @register("learner", "adagrad")
@@ -321,7 +321,7 @@ def AdaGrad(
     array([0., 2.])
     """
     if scale not in ("raw", "largest"):
-        raise SettingsError(f"AdaGrad: scale must be 'raw' or 'largest', not {scale!r}.")
+        raise SettingsError(f"AdaGrad: scale must be 'raw' or 'largest', not {shown(scale)}.")
     where = make("domain", domain)
     rate = None if rate is None else _number("rate", rate)
     beta = None if beta is None else _number("beta", beta)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rue.compiled import foreign, inline, parameter, require_parameter
 from rue.domains import Ball, Domain, Reals
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.learners.algorithm import Algorithm
 from rue.learners.average import Average
 from rue.learners.learner import Learner
@@ -114,7 +114,8 @@ class Gradient(Algorithm):
             ("average", Average, self.average),
         ):
             if not isinstance(given, wanted):
-                raise SettingsError(f"{self.name}: {kind} must be a rue.{wanted.__name__} or a spec, not {given!r}.")
+                must = f"must be a rue.{wanted.__name__} or a spec"
+                raise SettingsError(f"{self.name}: {kind} {must}, not {shown(given)}.")
             require_parameter(given)
         require_set(self.domain)
         if foreign(self.step):
@@ -200,7 +201,7 @@ def require_loss(loss: Any, name: str) -> None:
             raise SettingsError(
                 f"{name}: the indicator of a set is a constraint: give the set as domain={loss.domain!r}."
             )
-        raise SettingsError(f"{name}: loss must be a rue.Loss or a spec, not {loss!r}.")
+        raise SettingsError(f"{name}: loss must be a rue.Loss or a spec, not {shown(loss)}.")
     require_parameter(loss)
     if not loss.convex:
         raise SettingsError(
@@ -278,7 +279,7 @@ def SVM(
     array([ 0., 20.])
     """
     if weighting not in ("uniform", "t"):
-        raise SettingsError(f"SVM: weighting must be 'uniform' (A5) or 't' (A6), not {weighting!r}.")
+        raise SettingsError(f"SVM: weighting must be 'uniform' (A5) or 't' (A6), not {shown(weighting)}.")
     lambda_ = Regularised(Hinge(), lambda_).lambda_
     domain = Ball(1.0 / math.sqrt(lambda_)) if project else Reals()
     averaged = make("average", weighting if average is None else average)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rue.compiled import parameter, values
 from rue.domains import Domain
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.layout import Array, Layout, Number, Numbers
 from rue.learners.algorithm import Algorithm
 from rue.learners.gradient import require_loss
@@ -150,7 +150,7 @@ class Leader(Algorithm):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            raise SettingsError(f"FollowTheLeader: domain must be a rue.Domain or a spec, not {self.domain!r}.")
+            raise SettingsError(f"FollowTheLeader: domain must be a rue.Domain or a spec, not {shown(self.domain)}.")
         require_loss(self.loss, "FollowTheLeader")
         require_set(self.domain)
         if self.loss.linear:

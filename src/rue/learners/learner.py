@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from rue.compiled import Strided, twin
-from rue.errors import BadExample, DataError, NoRoom, SettingsError
+from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import loop
 from rue.learners.algorithm import Algorithm
 from rue.learners.frozen import Frozen
@@ -50,9 +50,9 @@ class Learner:
 
     def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
         if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
-            raise SettingsError(f"{algorithm.name}: d must be the number of features, not {d!r}.")
+            raise SettingsError(f"{algorithm.name}: d must be the number of features, not {shown(d)}.")
         if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
-            raise SettingsError(f"{algorithm.name}: intercept must be True or False, not {intercept!r}.")
+            raise SettingsError(f"{algorithm.name}: intercept must be True or False, not {shown(intercept)}.")
         self.algorithm, self.intercept = algorithm, bool(intercept)
         self.d, self.names = 0, Names()
         """The number of features, and the names of those that came in dicts."""
@@ -205,7 +205,8 @@ class Learner:
     def predict(self, x: Any, average: bool = False) -> float:
         """The prediction for one example, ⟨w, x⟩; never changes the learner. With `average`, of the averaged point.
 
-        x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row.
+        x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row. In a dict a word is
+        a category, the feature `name=word` of value 1, and None or NaN a missing value, the feature `name=`.
         """
         while self._busy:  # `turns` says why this is safe
             wait_until_idle(self)
@@ -218,33 +219,50 @@ class Learner:
                         if isfinite(p):
                             return p
                 elif type(x) is dict and tuple(x) == self.names.keys and self._predict_sparse is not None:
-                    names = self.names.pack(x)
-                    p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
-                    if isfinite(p):
-                        return p
+                    names = self.names
+                    if names.pack(x):
+                        p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
+                        if isfinite(p):
+                            return p
             return self._predict_any(x, average)
         finally:
             self._busy = False
 
     def update(self, x: Any, y: float, weight: float = 1.0) -> None:
-        """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing."""
+        """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing.
+
+        x is as for `predict`. Names that a dict brings for the first time become features.
+
+        >>> import rue
+        >>> learner = rue.Perceptron()
+        >>> learner.update({"size": 2.0, "colour": "red", "age": None}, 1)
+        >>> list(rue.weights_of(learner))
+        [('intercept', 1.0), ('size', 2.0), ('colour=red', 1.0), ('age=', 1.0)]
+        """
         if self._busy:  # `turns` says why this is safe
             raise busy()
         self._busy = True
         try:
             if type(x) is ndarray and x.shape == self._shape and x.dtype is _FLOAT64:
                 status = self._learn_dense(self._rule_twin, self._point, x, self.intercept, y, weight)
-            elif type(x) is dict and tuple(x) == self.names.keys and self._learn_sparse is not None:
-                names = self.names.pack(x)
+            elif (
+                type(x) is dict
+                and tuple(x) == self.names.keys
+                and self._learn_sparse is not None
+                and self.names.pack(x)
+            ):
+                names = self.names
                 status = self._learn_sparse(
                     self._rule_twin, self._point, names.indices, names.values, self.intercept, y, weight
                 )
+                if status == loop.BAD_FEATURE:
+                    status = self._update_any(x, y, weight)  # a NaN in a dict is a missing value
             else:
                 status = self._update_any(x, y, weight)
         except TypeError as error:
             if is_number(y) and is_number(weight):  # then it is a mistake in the algorithm or the loss
                 raise
-            raise DataError(f"the label and the weight must be numbers, not {y!r} and {weight!r}.") from error
+            raise DataError(f"the label and the weight must be numbers, not {shown(y)} and {shown(weight)}.") from error
         finally:
             self._busy = False
         if status > _REFUSED:

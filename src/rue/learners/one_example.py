@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import DataError
+from rue.errors import DataError, shown
 from rue.learners import loop
 from rue.streams import Block, as_array, floats, one_sparse_row
 from rue.streams.block import csr_view
@@ -21,9 +21,11 @@ __all__ = [
     "Names",
     "complaint",
     "dense_row",
+    "is_missing",
     "is_number",
     "merged",
     "number",
+    "numeric",
     "one_row",
     "sparse_row",
 ]
@@ -104,13 +106,17 @@ class Names:
 
     def row(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
         """Indices and values of an example; new names get new indices. The arrays serve until the next call."""
+        x = numeric(x)
         if tuple(x) != self.keys:
             self._remember(tuple(x))
         self.pack(x)
         return self.indices, self.values
 
-    def pack(self, x: Mapping[Any, Any]) -> Names:
-        """Write the values of an example that has exactly the names of `keys`, in that order, into `values`."""
+    def pack(self, x: Mapping[Any, Any]) -> bool:
+        """Write the values of an example that has exactly the names of `keys`, in that order, into `values`.
+
+        False if one of them is no number: a word, or a missing value.
+        """
         packed = tuple(x.values())
         try:
             same = packed == self._packed  # `update` mostly gets what `predict` has just got
@@ -120,14 +126,14 @@ class Names:
             self._packed = None
             try:
                 self._write(self._buffer, 0, *packed)
-            except (OverflowError, TypeError, struct.error) as error:
-                raise DataError(_not_a_number(x)) from error
+            except (OverflowError, TypeError, struct.error):
+                return False
             if self._starts is not None:
                 np.add.reduceat(self._unsorted[self._order], self._starts, out=self.values)
             elif self._order is not None:
                 np.take(self._unsorted, self._order, out=self.values)
             self._packed = packed
-        return self
+        return True
 
     def forget_from(self, count: int) -> None:
         """Keep the first `count` names only."""
@@ -135,10 +141,14 @@ class Names:
             self.places = dict(list(self.places.items())[:count])
         self._forget()
 
+    def learnt(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
+        """Indices and values of an example, as `row` has them, in arrays of their own."""
+        indices, values = self.row(x)
+        return indices.copy(), values.copy()
+
     def known(self, x: Mapping[Any, Any]) -> tuple[Any, Any]:
         """Indices and values without learning names: unknown ones have weight 0, so they are left out."""
-        if not all(map(is_number, x.values())):
-            raise DataError(_not_a_number(x))
+        x = numeric(x)
         names = [name for name in x if self.has_index(name)]
         return merged(self.indices_of(names), np.array([float(x[name]) for name in names]))
 
@@ -224,9 +234,38 @@ def _written(name: Hashable) -> bytes:
     return repr(name).encode("utf-8", "surrogatepass")
 
 
-def _not_a_number(x: Mapping[Any, Any]) -> str:
-    name, value = next(((name, value) for name, value in x.items() if not is_number(value)), ("?", "not a number"))
-    return f"feature {name!r} is {value!r}: features must be numbers."
+def numeric(x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """An example whose words and missing values are features of value 1, as in tables; x itself if it has none.
+
+    A word is called `name=word`, and a missing value (None, NaN, "") `name=`.
+
+    >>> numeric({"size": 2.5, "colour": "red", "age": None})
+    {'size': 2.5, 'colour=red': 1.0, 'age=': 1.0}
+    """
+    if all(type(value) is float and value == value for value in x.values()):
+        return x
+    features: dict[Any, Any] = {}
+    for name, value in x.items():
+        if isinstance(value, str):
+            name, value = f"{name}={value}", 1.0
+        elif is_missing(value):
+            name, value = f"{name}=", 1.0
+        elif not is_number(value):
+            raise DataError(
+                f"the feature {shown(name)} is {shown(value)}: features are numbers, words, or None if missing."
+            )
+        features[name] = features.get(name, 0.0) + float(value)
+    return features
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value of a dict is None or NaN, or what pandas has for them."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA, which compares to nothing; an array
+        return not is_number(value) and type(value).__name__ == "NAType"
 
 
 def is_number(value: Any) -> bool:
@@ -251,7 +290,7 @@ def number(value: Any) -> float:
 def _first_not_finite(x: Any) -> float:
     """The first number of an example, in whatever form, that is not finite."""
     if isinstance(x, Mapping):
-        values: Any = list(x.values())
+        values: Any = list(numeric(x).values())
     elif hasattr(x, "tocsr"):
         values = x.data
     else:
@@ -264,9 +303,9 @@ def _first_not_finite(x: Any) -> float:
 def complaint(status: int, learner: Any, x: Any, y: Any, weight: Any) -> str:
     """What to say about an example that a loop found unusable."""
     if status == loop.BAD_LABEL:
-        return f"the label {_plain(y)!r} is not {learner.loss.labels}, which {learner.loss!r} needs."
+        return f"the label {shown(_plain(y))} is not {learner.loss.labels}, which {learner.loss!r} needs."
     if status == loop.BAD_WEIGHT:
-        return f"the weight {_plain(weight)!r} is not a finite number ≥ 0."
+        return f"the weight {shown(_plain(weight))} is not a finite number ≥ 0."
     if status == loop.BAD_FEATURE:
         return f"a feature is {_first_not_finite(x)}: features must be finite numbers."
     if status == loop.UNORDERED:

@@ -17,7 +17,6 @@ True
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rue import ledger as accounts
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners import Learner
 from rue.learners.mixture.standing import MOST_LOOKS, Course, members_of
 from rue.learners.turns import Turn
@@ -40,13 +39,14 @@ from rue.regret.certificates.curvature import WIDEST, Curvature
 from rue.regret.certificates.digest import shelved
 from rue.regret.certificates.evidence import Evidence, Largest
 from rue.regret.certificates.witnesses import Pool, filled_up
-from rue.runs.learn import Run, predictions_for
 from rue.runs.metrics import Metrics
+from rue.runs.predicting import predict
+from rue.runs.resuming import Learnt, history_entry
 from rue.streams import Labels
 from rue.streams.labels import MOST_CLASSES
 from rue.version import __version__
 
-__all__ = ["MOST_NAMES", "Model", "history_entry", "load", "load_model", "save", "save_model"]
+__all__ = ["MOST_NAMES", "Model", "load", "load_model", "model_of", "save", "save_model"]
 
 MOST_NAMES = 65_536
 """How many slots a model file keeps the names of."""
@@ -74,9 +74,9 @@ class Model:
     metrics: Metrics = dataclasses.field(default_factory=Metrics, repr=False)
     """Accuracy, AUC and the like of the predictions made before each update; empty in files of older versions."""
 
-    def predict(self, X: Any) -> Any:
-        """Predictions for data of the kind the model has learnt, which `features` describes."""
-        return predictions_for(self.learner, self.features, X)
+    def predict(self, X: Any, as_: str = "score") -> Any:
+        """Predictions for one example or many, as scores, probabilities or labels, exactly as `Run.predict` has it."""
+        return predict(self.learner, X, labels=self.labels, features=self.features, names=self.names, as_=as_)
 
     def plot_members(self, path: Any = None) -> Any:
         """The race of a mixture's members, and who carried the weight, against time; as `Run.plot_members` has it."""
@@ -85,11 +85,12 @@ class Model:
         return draw_members(self, path)
 
 
-def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
-    """Write a model, a run or a learner to a file, whole or not at all.
+def save(what: Any, path: str | os.PathLike[str]) -> None:
+    """Write a run, a model, a learner, or a fitted estimator of `rue.sklearn` or `rue.river`, whole or not at all.
 
-    The file is safetensors with JSON; `load` reads it, and what was saved goes on bit for bit. Learners over classes of
-    your own are saved too, by the names of the classes.
+    The file is safetensors with JSON; `load` reads it, and what was saved goes on bit for bit. Of an estimator that is
+    the model that predicts the same; its own parameters are not in the file. Learners over classes of your own are
+    saved too, by the names of the classes.
 
     >>> import rue, tempfile, os
     >>> run = rue.learn([[0.0], [1.0]], [-1, 1])
@@ -98,19 +99,25 @@ def save(what: Model | Run | Learner, path: str | os.PathLike[str]) -> None:
     ...     load(os.path.join(folder, "model.rue")).history[0]["examples"]
     2
     """
-    if isinstance(what, Run):
-        counts: dict[str, Any] = {name: getattr(what, name) for name in ("refused", "skipped", "unlabelled", "missing")}
-        counts |= what.baselines.to_dict()
-        if what.class_weights is not None:
-            counts["class_weight"] = what.class_weights.to_json()
-        history = [history_entry(what.examples)]
-        parts = what.learner, what.evidence, what.labels, history, what.features, what.names, counts
-        what = Model(*parts, course=what.course, metrics=what.metrics)
-    elif isinstance(what, Learner):
-        what = Model(what, history=[history_entry(what.t)])
-    if not isinstance(what, Model):
-        raise SettingsError(f"save: give a run, a learner or a model, not {type(what).__name__}.")
-    save_model(what, path)
+    save_model(model_of(what), path)
+
+
+def model_of(what: Any) -> Model:
+    """A model, a run, a learner, or an estimator of `rue.sklearn` or `rue.river`, as a model."""
+    if isinstance(what, Model):
+        return what
+    if isinstance(what, Learnt):
+        parts = what.learner, what.evidence, what.labels, what.history, what.features, what.names, what.counts
+        return Model(*parts, course=what.course, metrics=what.metrics)
+    if isinstance(what, Learner):
+        return Model(what, history=[history_entry(what.t)])
+    if hasattr(what, "steps"):
+        raise SettingsError("a pipeline's other steps have no place in a model: give its last step, pipeline[-1].")
+    if not hasattr(type(what), "model_"):
+        raise SettingsError(f"give a run, a model, a learner or an estimator of rue's, not {type(what).__name__}.")
+    if not hasattr(what, "model_"):
+        raise DataError(f"this {type(what).__name__} has not learnt anything yet: fit it first.")
+    return model_of(what.model_)
 
 
 def load(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
@@ -120,13 +127,9 @@ def load(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
 
     A class of your own that the learner was built with is named in the file, not stored in it: hand it over in `known`.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"load: give the path of a model file, not {shown(path)}.")
     return load_model(path, known)
-
-
-def history_entry(examples: int, data: Iterable[str] = ()) -> dict[str, Any]:
-    """A line of a model's history, dated now."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return {"data": list(data), "examples": examples, "date": now, "rue": __version__}
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:

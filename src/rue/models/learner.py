@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners import ClassLearner, Learner
 from rue.learners.one_example import Names
 from rue.learners.points import declarations_of, gathered, laid_out, require_sane, state_of
@@ -41,7 +41,7 @@ def write_learner(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     places = list(learner.names.places)
     for place in places:
         if type(place) not in (str, int, float, bool, type(None)) or place != place:
-            raise SettingsError(f"the feature {place!r} cannot be saved: name features by text or numbers.")
+            raise SettingsError(f"the feature {shown(place)} cannot be saved: name features by text or numbers.")
     put_text(arrays, "point.names", places)
     return {**written, "d": learner.d, **({"classes": point.classes()} if _multiclass(algorithm) else {})}
 

@@ -10,7 +10,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from rue.errors import SettingsError, UnknownName
+from rue.errors import SettingsError, UnknownName, shown
 
 __all__ = ["Comparison", "Outcome", "Proof", "Theorem", "Theorems", "theorem", "worst"]
 
@@ -127,7 +127,7 @@ class Theorem:
         except TypeError:
             number = -1
         if number < 0:
-            raise SettingsError(f"{self.id}: seed must be a whole number ≥ 0, not {seed!r}.")
+            raise SettingsError(f"{self.id}: seed must be a whole number ≥ 0, not {shown(seed)}.")
         words, comparisons = self.experiment(np.random.default_rng(number))
         return Proof(self.id, words, tuple(comparisons))
 
@@ -163,7 +163,7 @@ class Theorems(Sequence[Theorem]):
         for one in self._listed:
             if one.id == key:
                 return one
-        raise UnknownName(f"there is no theorem {key!r}: the identifiers are {', '.join(self.ids)}.")
+        raise UnknownName(f"there is no theorem {shown(key)}: the identifiers are {', '.join(self.ids)}.")
 
     def __len__(self) -> int:
         return len(self._listed)

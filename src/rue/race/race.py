@@ -16,7 +16,7 @@ import numpy as np
 
 from rue import ledger as accounts
 from rue.domains import Ball
-from rue.errors import BadExample, DataError, SettingsError
+from rue.errors import BadExample, DataError, SettingsError, shown
 from rue.learners import Learner
 from rue.learners.gradient import require_loss
 from rue.learners.mixture.standing import next_mark
@@ -151,7 +151,7 @@ class Racing:
             raise SettingsError(f"race: limit is a number of seconds above 0, or None, not {limit!r}.")
         self.limit = math.inf if limit is None else float(limit)
         if bad not in ("stop", "skip"):
-            raise SettingsError(f"race: bad must be 'stop' or 'skip', not {bad!r}.")
+            raise SettingsError(f"race: bad must be 'stop' or 'skip', not {shown(bad)}.")
         self.named = learners is not None
         self.wanted: list[Any] = list(OWN) + list(PEERS) if learners is None else list(learners)
         if not self.wanted:
@@ -216,7 +216,7 @@ class Racing:
         else:
             learner = make("learner", one, **settings)
         if not isinstance(learner, Learner):
-            raise SettingsError(f"race: a learner is a learner such as rue.OGD(), a spec, or a peer, not {one!r}.")
+            raise SettingsError(f"race: a learner is a learner such as rue.OGD(), a spec, or a peer, not {shown(one)}.")
         if self._many and learner.loss.task != "multiclass":
             if self.named:
                 raise SettingsError(

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners import Learner
 from rue.learners.one_example import dense_row, sparse_row
-from rue.models.file import Model, load_model
+from rue.models.file import Model, load_model, model_of
 from rue.outputs import write_file
-from rue.runs.learn import Run
 from rue.streams import Block, read_like
 from rue.streams.block import is_readable
 from rue.streams.labels import plain
@@ -146,6 +145,9 @@ def name_of(index: int, names: Mapping[int, str]) -> str:
 def weights_of(what: Any) -> Weights:
     """The weights of a run, a learner, a model, a model file, or an estimator of `rue.sklearn` or `rue.river`, by name.
 
+    Of a pipeline that ends with such an estimator, the weights have the names that the steps before it give
+    (scikit-learn's `get_feature_names_out`), those of a ColumnTransformer too.
+
     >>> import rue
     >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
     >>> list(weights_of(run))
@@ -183,6 +185,11 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
               -2  feature 0 = 1
               +0  what no weights explain
     """
+    if hasattr(what, "steps"):
+        raise SettingsError(
+            "explain: of a pipeline give the last step, and the row as it gets it: "
+            "rue.explain(pipeline[-1], pipeline[:-1].transform(rows)[0])."
+        )
     model = _model(what)
     learner = model.learner
     indices, values = _row(model, x)
@@ -195,7 +202,7 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
         if not classes:
             raise DataError("the model has learnt no class yet: there is nothing to explain.")
         if label is not None and label not in classes:
-            raise DataError(f"the label {label!r} is none of the classes {', '.join(map(repr, classes))}.")
+            raise DataError(f"the label {shown(label)} is none of the classes {shown(list(classes))}.")
         c = int(predicted[1:].argmax()) if label is None else classes.index(label)
         sums = with_intercept @ point
         top = float(sums.max())
@@ -218,16 +225,31 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
 
 def _model(what: Any) -> Model:
     """Whatever `weights_of` and `explain` take, as a model."""
-    what = getattr(what, "model_", what)
+    what = getattr(what, "best_estimator_", what)  # of a search over parameters
     if isinstance(what, str | os.PathLike):
         return load_model(what)
-    if isinstance(what, Run):
-        return Model(what.learner, labels=what.labels, features=what.features, names=what.names)
-    if isinstance(what, Learner):
-        return Model(what)
-    if not isinstance(what, Model):
-        raise SettingsError(f"give a run, a learner, a model or a model file, not {type(what).__name__}.")
-    return what
+    return _last_step(what) if hasattr(what, "steps") else model_of(what)
+
+
+def _last_step(pipeline: Any, names: Any = None) -> Model:
+    """The model at the end of a pipeline of scikit-learn or River, with the names that the steps before it give.
+
+    `names` are those of the pipeline's own input, where they are known.
+    """
+    if isinstance(pipeline.steps, Mapping):  # River's, in which features have their names everywhere
+        last = list(pipeline.steps.values())[-1]
+        return _last_step(last) if hasattr(last, "steps") else model_of(last)
+    last = pipeline.steps[-1][1]
+    try:
+        names = pipeline[:-1].get_feature_names_out(names) if len(pipeline.steps) > 1 else names
+    except (AttributeError, ValueError):  # a step does not say what it makes of the features
+        names = None
+    if hasattr(last, "steps"):
+        return _last_step(last, names)
+    model = model_of(last)
+    if names is None or len(names) != model.learner.d:
+        return model
+    return dataclasses.replace(model, names=dict(enumerate(map(str, names))))
 
 
 def _point(learner: Learner) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from river import base, compose, stream
 from rue.domains import Ball
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners.gradient import require_loss
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
@@ -158,7 +158,8 @@ class _Book:
         try:
             self.values.append(float(value))
         except (TypeError, ValueError) as error:
-            raise DataError(f"certify: the feature {name!r} is {value!r}: features are numbers or words.") from error
+            given = f"the feature {shown(name)} is {shown(value)}"
+            raise DataError(f"certify: {given}: features are numbers or words.") from error
         self.indices.append(self.places.setdefault(name, len(self.places)))
 
     def _sign(self, y: Any) -> float:

@@ -10,22 +10,27 @@ from typing import Any
 import numpy as np
 
 from river import base
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners import Learner, Mixture, SoftmaxMixture
-from rue.models.file import Model, history_entry
+from rue.models.file import Model
 from rue.reports.explaining import explain
 from rue.runs.accounts import NoAccounts
 from rue.runs.driver import Driver
+from rue.runs.predicting import sparse_matrix
+from rue.runs.resuming import history_entry
 from rue.streams import Block, Labels
 
 __all__ = ["RueClassifier", "RueRegressor"]
 
 
 def _frame(learner: Learner, X: Any, new: bool) -> Any:
-    """A data frame as the rows of dicts would be read; with `new`, columns never seen get places."""
+    """A data frame as the rows of dicts would be read; with `new`, names never seen get places."""
     from scipy.sparse import csr_matrix
 
     names, columns = learner.names, list(X.columns)
+    if _has_words(X):
+        pairs = [names.learnt(row) if new else names.known(row) for row in X.to_dict("records")]
+        return sparse_matrix(pairs, max((names.width(indices) for indices, _ in pairs), default=0))
     if new:
         known, indices = columns, names.learn(columns)
     else:
@@ -33,16 +38,18 @@ def _frame(learner: Learner, X: Any, new: bool) -> Any:
         indices = names.indices_of(known)
         known, indices = [known[k] for k in np.flatnonzero(indices < learner.d)], indices[indices < learner.d]
     order = np.argsort(indices, kind="stable")
-    try:
-        values = np.ascontiguousarray(X[known].to_numpy(dtype=np.float64)[:, order])
-    except (TypeError, ValueError) as error:
-        raise DataError(f"features must be numbers: {error}.") from error
+    values = np.ascontiguousarray(X[known].to_numpy(dtype=np.float64)[:, order])
     rows, ends = len(values), np.arange(len(values) + 1) * len(known)
     indices = indices[order]
     shape = rows, names.width(indices)
     matrix = csr_matrix((values.reshape(-1), np.tile(indices.astype(np.int64), rows), ends), shape=shape)
     matrix.sum_duplicates()
     return matrix
+
+
+def _has_words(X: Any) -> bool:
+    """Whether a data frame has words, or missing values, or other things than numbers."""
+    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in X.dtypes) or bool(X.isna().to_numpy().any())
 
 
 class _Named:
@@ -168,7 +175,8 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
         self._pair: tuple[Any, Any] = (False, True)
         if classes is not None:
             if not isinstance(classes, list | tuple) or len(set(classes)) != 2:
-                raise SettingsError(f"RueClassifier: classes are the two there will be, or left out, not {classes!r}.")
+                given = shown(classes)
+                raise SettingsError(f"RueClassifier: classes are the two there will be, or left out, not {given}.")
             self._learn_two(tuple(classes))
 
     @property
@@ -194,7 +202,7 @@ class RueClassifier(_Named, base.MiniBatchClassifier):
         elif self._learner is None:
             self._learner = SoftmaxMixture(budget=self.budget, intercept=self.intercept)
         elif self._two:
-            raise DataError(f"the label {y!r} is neither {self._pair[0]!r} nor {self._pair[1]!r}.")
+            raise DataError(f"the label {shown(y)} is neither {shown(self._pair[0])} nor {shown(self._pair[1])}.")
         return self._numbers.setdefault(y, 1.0 + len(self._numbers))
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:

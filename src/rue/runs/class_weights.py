@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.streams import Block, Labels
 from rue.streams.labels import is_called, plain
 
@@ -46,7 +46,7 @@ class ClassWeights:
         if isinstance(given, str) and given != BALANCED:
             given = dict(_pair(part) for part in given.split(","))
         if given != BALANCED and not isinstance(given, dict):
-            raise SettingsError(f"class_weight must be 'balanced' or a weight for each class, not {given!r}.")
+            raise SettingsError(f"class_weight must be 'balanced' or a weight for each class, not {shown(given)}.")
         if isinstance(given, dict):
             given = {name: _weight(name, weight) for name, weight in given.items()}
         return cls(given)
@@ -60,8 +60,8 @@ class ClassWeights:
             return
         for name in self.rule:
             if not any(is_called(label, name) for label in two):
-                shown = " and ".join(repr(plain(label)) for label in two)
-                raise SettingsError(f"class weights (--class-weight) name {name!r}, but the classes are {shown}.")
+                named = " and ".join(shown(plain(label)) for label in two)
+                raise SettingsError(f"class weights (--class-weight) name {shown(name)}, but the classes are {named}.")
 
     def weighted(self, block: Block, labels: Labels) -> Block:
         """A block with its weights multiplied by those of its classes; nothing is counted yet."""
@@ -154,11 +154,12 @@ def _pair(part: str) -> tuple[str, float]:
             return name.strip(), float(weight)
     except ValueError:
         pass
-    raise SettingsError(f"class weights are balanced, or such as yes=5,no=1, not {part!r}.")
+    raise SettingsError(f"class weights are balanced, or such as yes=5,no=1, not {shown(part)}.")
 
 
 def _weight(name: Any, weight: Any) -> float:
     """The weight of a class, if it is one."""
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0.0 <= weight < math.inf:
-        raise SettingsError(f"the weight of the class {name!r} must be a finite number, 0 or more, not {weight!r}.")
+        must = f"must be a finite number, 0 or more, not {shown(weight)}"
+        raise SettingsError(f"the weight of the class {shown(name)} {must}.")
     return float(weight)

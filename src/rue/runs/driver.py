@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rue import ledger as sums_of
-from rue.errors import BadExample, DataError, NoRoom, SettingsError
+from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import Learner, Mixture, SoftmaxMixture
 from rue.learners.mixture.standing import Course, next_mark
 from rue.memory import memory_limit
@@ -120,10 +120,10 @@ class Driver:
         class_weight: Any = None,
     ) -> None:
         if bad not in ("stop", "skip"):
-            raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {bad!r}.")
+            raise SettingsError(f"learn: bad must be 'stop' or 'skip', not {shown(bad)}.")
         given = None if learner is None else make("learner", learner)
         if given is not None and not isinstance(given, Learner):
-            raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {learner!r}.")
+            raise SettingsError(f"learn: learner must be a learner such as rue.OGD(), or a spec, not {shown(learner)}.")
         if given is not None and task == "multiclass" and given.loss.task != task:
             raise SettingsError(f"learn: {given.algorithm.name} learns no more than two classes: leave it out.")
         self.learner: Any = None if given is None else given.copy()
@@ -190,6 +190,22 @@ class Driver:
         driver = cls.resume(learner, NUMBERS, accounts)
         driver.reports = driver.halves_blocks = False
         return driver
+
+    def counts(self) -> dict[str, Any]:
+        """The counters and baselines, and the class weights so far, in plain JSON types, as model files store them."""
+        counts: dict[str, Any] = {name: getattr(self, name) for name in ("skipped", "refused", "unlabelled", "missing")}
+        counts |= self.baselines.to_dict()
+        if self.class_weights is not None:
+            counts["class_weight"] = self.class_weights.to_json()
+        return counts
+
+    def restore(self, counts: dict[str, Any]) -> None:
+        """Go on with what `counts` gave; older files have not all of it."""
+        self.skipped, self.refused, self.unlabelled, self.missing = (
+            int(counts.get(name, 0)) for name in ("skipped", "refused", "unlabelled", "missing")
+        )
+        self.baselines = Baselines.from_dict(counts)
+        self.class_weights = ClassWeights.from_json(counts.get("class_weight"))
 
     @property
     def examples(self) -> int:

@@ -26,22 +26,15 @@ from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.evaluation import Evaluation, score
 from rue.runs.holdout import Holdout
 from rue.runs.metrics import Metrics
+from rue.runs.predicting import predict
+from rue.runs.resuming import Learnt, history_entry, read_more, resumed
 from rue.streams import Block, Labels, ReadOptions, Stream, read, read_like
 from rue.streams.block import as_array, is_readable
 from rue.streams.chunk import Chunk
 from rue.streams.data import Data
 from rue.streams.stream import Arrays
 
-__all__ = [
-    "PredictionLog",
-    "Run",
-    "certificate_of",
-    "evaluate",
-    "learn",
-    "norm_of_point",
-    "predictions_for",
-    "score",
-]
+__all__ = ["PredictionLog", "Run", "certificate_of", "evaluate", "learn", "norm_of_point", "score"]
 
 
 LARGEST = 1e150
@@ -91,6 +84,10 @@ class Run:
     """How the members of a mixture have stood over time."""
     missing: int = 0
     """Values that were missing in the rows of tables: empty cells, nulls, NaN."""
+    counts: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    """Counters and baselines as a model file stores them."""
+    history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """What was learnt when: `data`, `examples`, `date`, `rue`; the last entry is this run's."""
     baselines: Baselines = dataclasses.field(default_factory=Baselines, repr=False)
     """What the best constant prediction, and saying the last label again, would have lost."""
     metrics: Metrics = dataclasses.field(default_factory=Metrics)
@@ -171,9 +168,25 @@ class Run:
         """How the learner as it stands does on examples that it does not learn."""
         return evaluate(self.learner, self.labels, self.baselines, chunks, bad, self.class_weights)
 
-    def predict(self, X: Any) -> Any:
-        """Predictions of the learner as it stands for data of the kind it has learnt; see `predictions_for`."""
-        return predictions_for(self.learner, self.features, X)
+    def predict(self, X: Any, as_: str = "score") -> Any:
+        """Predictions for one example or many; they change nothing. As `rue predict` says them.
+
+        X is what was learnt: arrays and sparse matrices, or tables and files, read as those that were learnt (labels
+        may be missing). One example is a dict, a pandas Series or a one-dimensional array, and gets one prediction;
+        several are rows of those, or a list of dicts. In a dict a word is a category, and None a missing value.
+
+        `as_` is `score` (a number to predict, or what is above 0 for one class and below for the other),
+        `probability` (of the class `labels.positive`, where the loss is logistic), or `label`. Of more than two classes
+        `probability` is a matrix, a column for each of `labels.classes`; what a row lacks to 1 is the probability that
+        a class never seen before comes. `score` has that in a column of its own, the first.
+
+        >>> import pandas, rue
+        >>> table = pandas.DataFrame({"sky": ["grey", "blue", "grey", "blue"], "umbrella": ["yes", "no", "yes", "no"]})
+        >>> run = rue.learn(table, "umbrella")
+        >>> run.predict({"sky": "grey"}, as_="label")
+        'yes'
+        """
+        return predict(self.learner, X, labels=self.labels, features=self.features, names=self.names, as_=as_)
 
     def plot(self, path: Any = None) -> Any:
         """Risk and certificate side by side as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
@@ -234,7 +247,7 @@ def learn(
     X: Any,
     y: Any = None,
     *,
-    learner: Learner | str | None = None,
+    learner: Learner | Learnt | str | None = None,
     weights: Any = None,
     bad: str = "stop",
     task: str = "auto",
@@ -265,6 +278,11 @@ def learn(
     `positive` does. `class_weight` multiplies the weights of examples by those of their classes: a dictionary such as
     {"yes": 5}, or "balanced", n/(k·n_c) with the counts so far (`ClassWeights`).
 
+    To go on with a run or a model (`rue.load`), give it as the learner: a copy of it learns on, data are read as those
+    it has learnt, classes keep their meaning, and loss, mistakes and certificate are of everything learnt so far, as if
+    there had been one stream; `predictions`, `y` and `weights` are of the new rows. An option that contradicts it is an
+    error.
+
     More can be kept for the certificate: `units="largest"` the features' largest magnitudes, `witnesses` (a radius or
     several) the learners of D3, `curvature=True` the Σ x xᵀ of D4 for square loss.
 
@@ -274,9 +292,15 @@ def learn(
     10473
     """
     evidence: dict[str, Any] = {"units": units, "witnesses": witnesses, "curvature": curvature}
-    driver = Driver(learner, task=task, bad=bad, positive=positive, class_weight=class_weight, **evidence)
+    options: dict[str, Any] = {"task": task, "bad": bad, "positive": positive, "class_weight": class_weight, **evidence}
+    history: list[dict[str, Any]] = []
+    if isinstance(learner, Learnt):
+        driver = resumed(learner, **options)
+        stream, history = read_more(learner, X, y, weights, dict(how)), learner.history
+    else:
+        driver, stream = Driver(learner, **options), read(X, y, weights, **how)
     driver.notes_probabilities = True
-    stream, log = read(X, y, weights, **how), PredictionLog()
+    log, before = PredictionLog(), driver.examples
     if y is not None and not isinstance(y, str | int):
         driver.begin(y)
     held = None if holdout is None else Holdout(stream, holdout)
@@ -286,7 +310,7 @@ def learn(
         part.require_good()
     for note in driver.notes:
         warnings.warn(note, stacklevel=2)
-    run = log.run(driver, stream)
+    run = log.run(driver, stream, [*history, history_entry(driver.examples - before)])
     if held is not None:
         run = dataclasses.replace(run, holdout=run.evaluate(held.chunks(), bad))
     if test is not None:
@@ -349,7 +373,7 @@ class PredictionLog:
             matrix[np.isnan(part).all(axis=1)] = np.nan  # rows without a prediction
         return np.concatenate(padded)
 
-    def run(self, driver: Driver, stream: Stream) -> Run:
+    def run(self, driver: Driver, stream: Stream, history: Iterable[dict[str, Any]] = ()) -> Run:
         """The whole run."""
         if driver.unlabelled and driver.labels is None:
             raise DataError("there is nothing to learn: every label is missing.")
@@ -373,22 +397,14 @@ class PredictionLog:
             names=dict(stream.names.of),
             course=driver.course,
             missing=driver.missing,
+            counts=driver.counts(),
+            history=list(history),
             baselines=driver.baselines,
             metrics=driver.metrics,
             unlabelled=driver.unlabelled,
             probabilities=self.matrix(),
             class_weights=driver.class_weights,
         )
-
-
-def predictions_for(learner: Learner, features: dict[str, Any], X: Any) -> Any:
-    """Predictions of the model that stays (`Learner.frozen`) for data read as those it has learnt; labels may lack."""
-    frozen, parts = learner.frozen(), []
-    for chunk in read_like(features, X).reads(labelled=False):
-        if chunk.first_bad:
-            raise chunk.error(chunk.first_bad)
-        parts.append(frozen.predict_many(chunk.block))
-    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def evaluate(

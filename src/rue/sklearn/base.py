@@ -13,17 +13,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rue import ledger as accounts
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners import Learner
 from rue.learners.points import owned
 from rue.losses.wrappers import unregularised
-from rue.models.file import Model, history_entry
+from rue.models.file import Model
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import EvidenceAccounts
 from rue.runs.class_weights import BALANCED, ClassWeights
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.learn import certificate_of
+from rue.runs.resuming import history_entry
 from rue.streams import Labels
 
 __all__ = ["Classifier", "Online", "Regressor", "gives_chances"]
@@ -81,7 +82,7 @@ class Online(BaseEstimator):
         return self
 
     def _predictions(self, X: Any) -> Any:
-        """Of the learner as it stands, or of its average where it keeps one."""
+        """The scores of rows, as `scores` gives them."""
         check_is_fitted(self, "learner_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         with self._turn:
@@ -221,11 +222,13 @@ class Classifier(ClassifierMixin, Online):
         if classes is not None:
             classes = np.unique(np.asarray(classes))
             if not anew and not np.array_equal(classes, self.classes_):
-                raise SettingsError(f"partial_fit: the classes are {self.classes_}, as at first, not {classes}.")
+                first, given = shown(self.classes_.tolist()), shown(classes.tolist())
+                raise SettingsError(f"partial_fit: the classes are {first}, as at first, not {given}.")
         if anew:
             known = np.unique(y) if classes is None else classes
             if len(known) < 2:
-                raise DataError(f"there is only one class, {known[0]!r}: to classify needs two, so 1 class is too few.")
+                only = shown(known[0])
+                raise DataError(f"there is only one class, {only}: to classify needs two, so 1 class is too few.")
             learner = self._new_learner(len(known))
             if learner.loss.task == "regress":
                 raise SettingsError(f"{type(self).__name__}: {learner.loss!r} is for numbers, not for classes.")
@@ -255,7 +258,8 @@ class Classifier(ClassifierMixin, Online):
         places = self._places(y)
         strange = np.flatnonzero(self.classes_[places] != y)
         if strange.size:
-            raise DataError(f"row {strange[0]}: the label {y[strange[0]]!r} is none of the classes {self.classes_}.")
+            label, classes = shown(y[strange[0]]), shown(self.classes_.tolist())
+            raise DataError(f"row {strange[0]}: the label {label} is none of the classes {classes}.")
         return 2.0 * places - 1.0 if self._two else 1.0 + places
 
     def _places(self, y: Any) -> Any:

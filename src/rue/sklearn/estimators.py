@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.learners import OGD, SVM, Learner, Mixture, Perceptron, SoftmaxMixture
 from rue.sklearn.base import Classifier, Regressor, gives_chances
 
@@ -64,7 +64,8 @@ class RueClassifier(Classifier):
         if classes == 2:
             return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
         if not gives_chances(self):
-            raise SettingsError(f"RueClassifier: more than two classes are learnt with log loss: loss={self.loss!r}.")
+            given = shown(self.loss)
+            raise SettingsError(f"RueClassifier: more than two classes are learnt with log loss: loss={given}.")
         return SoftmaxMixture(budget=self.budget, intercept=self.intercept)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rue.declared import Declared
 from rue.domains import Domain
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.losses import Loss
 
 __all__ = ["Seen", "Step", "require_step"]
@@ -70,4 +70,5 @@ def require_step(step: Step) -> None:
         except Exception as error:
             raise SettingsError(f"{type(step).__name__}: eta({t:g}, seen) fails with {error!r}.") from error
         if not isinstance(eta, int | float) or not 0.0 <= eta < math.inf:
-            raise SettingsError(f"{type(step).__name__}: eta({t:g}, seen) is {eta!r}: it must be a finite number ≥ 0.")
+            given = shown(eta)
+            raise SettingsError(f"{type(step).__name__}: eta({t:g}, seen) is {given}: it must be a finite number ≥ 0.")

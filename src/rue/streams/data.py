@@ -149,6 +149,8 @@ class Data:
         names: dict[int, str] | None = None,
         max_line: int = MAX_LINE,
         id_column: str | int | None = None,
+        y: Any = None,
+        weights: Any = None,
     ) -> Data:
         """Other data read in the way that a model was learnt."""
         paths = _expand_folders(paths, format_name)
@@ -169,6 +171,8 @@ class Data:
             max_line=max_line,
             columns=columns,
             names=Names((names or {}).items()),
+            y=y,
+            weights=weights,
         )
 
     def id_name(self, chunk: Chunk) -> str | None:

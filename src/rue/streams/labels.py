@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.streams.block import as_labels
 
 __all__ = ["FIRST_ROWS", "MOST_CLASSES", "Labels", "class_order", "is_called", "number_note", "plain"]
@@ -69,7 +69,7 @@ class Labels:
         To classify, more than two different labels make it `multiclass`. `positive` says which of two classes is +1.
         """
         if task not in ("auto", "classify", "multiclass", "regress"):
-            raise DataError(f"the task must be auto, classify, multiclass or regress, not {task!r}.")
+            raise DataError(f"the task must be auto, classify, multiclass or regress, not {shown(task)}.")
         column = _column(y)
         if positive is not None:
             if task in ("multiclass", "regress"):
@@ -165,13 +165,13 @@ class Labels:
 
     def complaint(self, label: Any) -> str:
         """What to say about a label that is none of the classes."""
-        shown = plain(label.item() if isinstance(label, np.generic) else label)
-        negative, positive = plain(self.negative), plain(self.positive)
+        given = shown(plain(label.item() if isinstance(label, np.generic) else label))
+        negative, positive = shown(plain(self.negative)), shown(plain(self.positive))
         if self.task == "multiclass":
             many = f": there are {MOST_CLASSES:,} already, and numbers to predict need a regression loss"
-            return f"the label {shown!r} is no class{many * (len(self.classes) == MOST_CLASSES)}."
+            return f"the label {given} is no class{many * (len(self.classes) == MOST_CLASSES)}."
         return (
-            f"the label {shown!r} is neither {negative!r} nor {positive!r}: for more than two classes say "
+            f"the label {given} is neither {negative} nor {positive}: for more than two classes say "
             "task='multiclass' (--task multiclass) and no other learner; for numbers to predict, choose a regression "
             "loss such as loss='square'."
         )
@@ -270,13 +270,13 @@ def _pair(column: Any, positive: Any = None) -> tuple[Any, Any, tuple[Any, ...],
                 pair = meant.get(negative, _like(distinct, negative)), meant.get(other, _like(distinct, other))
                 return *pair, (), unseen
     if len(distinct) > 2:
-        shown = ", ".join(repr(plain(label)) for label in distinct[:4]) + (", …" if len(distinct) > 4 else "")
+        named = ", ".join(shown(plain(label)) for label in distinct[:4]) + (", …" if len(distinct) > 4 else "")
         if positive is not None:
             raise DataError(
-                f"there are more than two classes ({shown}): leave out positive (--positive), which is of two."
+                f"there are more than two classes ({named}): leave out positive (--positive), which is of two."
             )
         raise DataError(
-            f"there are more than two classes ({shown}): leave the learner and the loss out for the one that learns "
+            f"there are more than two classes ({named}): leave the learner and the loss out for the one that learns "
             "them; for numbers to predict, choose a regression loss such as loss='square'."
         )
     if positive is not None:
@@ -303,8 +303,8 @@ def _with_positive(distinct: list[Any], positive: Any) -> tuple[Any, Any]:
     wanted = next((label for label in distinct if is_called(label, positive)), None)
     others = [label for label in distinct if label is not wanted]
     if len(others) == 2:
-        shown = " and ".join(repr(plain(label)) for label in others)
-        raise DataError(f"positive (--positive) is {plain(positive)!r}, but the classes are {shown}.")
+        named = " and ".join(shown(plain(label)) for label in others)
+        raise DataError(f"positive (--positive) is {shown(plain(positive))}, but the classes are {named}.")
     return others[0] if others else None, _written_like(others, positive) if wanted is None else wanted
 
 
@@ -316,7 +316,8 @@ def _written_like(others: list[Any], name: Any) -> Any:
             return {"true": True, "false": False}[str(name).lower()]
         return type(example)(name) if isinstance(example, int | float) else name
     except (KeyError, ValueError):
-        raise DataError(f"positive (--positive) is {name!r}, but the labels are such as {plain(example)!r}.") from None
+        given, other = shown(name), shown(plain(example))
+        raise DataError(f"positive (--positive) is {given}, but the labels are such as {other}.") from None
 
 
 def _key(label: Any) -> Any:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypedDict, Unpack
 
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.streams.block import Block, as_array, as_labels, blocks, is_readable, is_stream
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
@@ -94,14 +94,15 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
     options: dict[str, Any] = dict(how)
     unknown = [name for name in options if name not in ReadOptions.__annotations__]
     if unknown:
-        raise SettingsError(f"there is no option {unknown[0]!r}: they are {', '.join(ReadOptions.__annotations__)}.")
+        known = ", ".join(ReadOptions.__annotations__)
+        raise SettingsError(f"there is no option {shown(unknown[0])}: they are {known}.")
     if "target" in options:
         if y is not None:
             raise SettingsError("give y or target, not both: either may name the column to predict.")
         y = options.pop("target")
     if not is_readable(X):
         if options or isinstance(y, str):
-            named = ", ".join(options) or f"the column {y!r}"
+            named = ", ".join(options) or f"the column {shown(y)}"
             raise SettingsError(f"{named}: these are for tables and files, and X is {type(X).__name__}.")
         return Arrays(X, y, weights)
     sources = _sources(X)
@@ -127,15 +128,21 @@ def date_order(day_first: bool, month_first: bool) -> str:
     return "day-first" if day_first else "month-first" if month_first else ""
 
 
-def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None) -> Stream:
-    """Other data read as those that a model was learnt from, which `features` describes; labels may be missing."""
+def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = None, **how: Any) -> Stream:
+    """Other data read as those that a model was learnt from, which `features` describes; labels may be missing.
+
+    `how` may have `format`, `separator` and `max_line`, and where they are no columns, the arrays `y` and `weights`.
+    """
     if not is_readable(X):
         if features:
-            raise DataError(f"the model was learnt from files or tables: give one of these, not {type(X).__name__}.")
+            raise DataError(
+                "the model was learnt from files or tables: give one of these, or a row as a dict, not "
+                f"{type(X).__name__}."
+            )
         return Arrays(X, None, None)
     if not features:
         raise DataError("the model was learnt from arrays: it does not know the columns of tables or files.")
-    return Data.like(features, _sources(X), names=names)
+    return Data.like(features, _sources(X), how.pop("format", None), names=names, **how)
 
 
 def _sources(X: Any) -> tuple[Any, ...]:

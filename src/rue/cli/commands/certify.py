@@ -15,7 +15,7 @@ from rue import ledger as accounts
 from rue.cli import options as o
 from rue.cli.folding import say
 from rue.domains import Ball
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners.gradient import require_loss
 from rue.outputs import require_apart, require_not_read, require_writable
 from rue.registry import make
@@ -54,7 +54,7 @@ def certify(
     `rue certify train.vw --predictions p.txt --loss logistic --radius 10`
     """
     if reading not in ("score", "probability"):
-        raise SettingsError(f"--as is score or probability, not {reading!r}.")
+        raise SettingsError(f"--as is score or probability, not {shown(reading)}.")
     if (radius is None) == (learning.domain is None):
         raise SettingsError("certify: say against which models: --radius 10, or a --domain.")
     require_writable(report_path)

@@ -20,17 +20,17 @@ from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.learners import Learner
 from rue.learners.mixture.mixture import Pooled
-from rue.models.file import history_entry, load_model
+from rue.models.file import load_model
 from rue.models.schema import POSITION, require
 from rue.outputs import require_apart, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.reports.report import page, report, write_report
-from rue.runs.baselines import Baselines
 from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NUMBERS, Driver
 from rue.runs.evaluation import Evaluation
 from rue.runs.holdout import Holdout
 from rue.runs.learn import PredictionLog, evaluate
+from rue.runs.resuming import history_entry
 from rue.streams.chunk import Position
 from rue.streams.data import Data
 from rue.streams.formats import find_source
@@ -300,10 +300,8 @@ def _resumed(
     if model.evidence is None or model.labels is None:
         raise DataError(f"{path} holds a learner without its accounts: it cannot be resumed.")
     driver = Driver.resume(model.learner, model.labels, model.evidence, course=model.course, bad=data.bad)
-    driver.class_weights = class_weights
-    for name in ("skipped", "refused", "unlabelled", "missing"):  # older files do not count the last two
-        setattr(driver, name, int(model.counts.get(name, 0)))
-    driver.baselines, driver.metrics = Baselines.from_dict(model.counts), model.metrics
+    driver.restore(model.counts)
+    driver.metrics = model.metrics
     stream = data.open_like(model.features, paths, model.names)
     if model.position is not None:
         try:

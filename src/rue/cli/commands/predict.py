@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from rue.cli import options as o
 from rue.cli.predictions import EMPTY, as_cells, csv_row, every_row
 from rue.cli.standard import writing_stdout
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.learners import ClassLearner
 from rue.models.file import Model, load_model
 from rue.outputs import Output, require_apart, require_not_read, require_standard_output, require_writable
@@ -20,6 +19,7 @@ from rue.runs.baselines import Baselines
 from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NUMBERS
 from rue.runs.evaluation import Evaluation
+from rue.runs.predicting import probabilities
 from rue.streams.data import Data
 from rue.streams.labels import class_order, plain
 
@@ -46,7 +46,7 @@ def predict(
     `rue predict clicks.rue tomorrow.csv -o predictions.csv --as probability`
     """
     if reading not in ("score", "probability", "label"):
-        raise SettingsError(f"--as is score, probability or label, not {reading!r}.")
+        raise SettingsError(f"--as is score, probability or label, not {shown(reading)}.")
     if out is None:
         require_standard_output()
     require_writable(out)
@@ -170,4 +170,4 @@ def _read_as(model: Model, p: Any, reading: str) -> list[str]:
 
     if not model.learner.loss.log_odds:
         raise SettingsError(f"--as probability needs logistic loss: this model was learnt with {model.learner.loss!r}.")
-    return list(map(repr, (1.0 / (1.0 + np.exp(-np.clip(p, -700.0, 700.0)))).tolist()))
+    return list(map(repr, probabilities(p).tolist()))

@@ -22,7 +22,7 @@ import numpy as np
 from rue.compiled import parameter, values
 from rue.compiled.arithmetic import exp
 from rue.domains import Domain
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.layout import Layout
 from rue.learners.algorithm import Algorithm
 from rue.learners.learner import Learner
@@ -320,11 +320,11 @@ def _finite(loss: Any, p: float, y: float) -> bool:
 def committee(members: Any, loss: Any, intercept: bool, d: int | None) -> Learner:
     """The learner that mixes `members`; see `rue.Mixture`."""
     if isinstance(members, str | Learner) or not isinstance(members, Sequence):
-        raise SettingsError(f"Mixture: members must be a list of learners or their specs, not {members!r}.")
+        raise SettingsError(f"Mixture: members must be a list of learners or their specs, not {shown(members)}.")
     learners = [_member(member, loss, intercept) for member in members]
     for k, member in enumerate(learners):
         if not isinstance(member, Learner):
-            raise SettingsError(f"Mixture: members[{k}] must be a learner or a spec, not {member!r}.")
+            raise SettingsError(f"Mixture: members[{k}] must be a learner or a spec, not {shown(member)}.")
         if member.t:
             raise SettingsError(
                 f"Mixture: members[{k}] has learnt {member.t} examples: give one that begins with the rest."
@@ -333,7 +333,7 @@ def committee(members: Any, loss: Any, intercept: bool, d: int | None) -> Learne
             raise SettingsError(f"Mixture: members[{k}] and the mixture differ in intercept=…: build all alike.")
     algorithm = Committee("Mixture", tuple(member.algorithm for member in learners))
     if loss != "logistic" and make("loss", loss) != algorithm.loss:
-        raise SettingsError(f"Mixture: its members learn with {algorithm.loss!r}, so its loss cannot be {loss!r}.")
+        raise SettingsError(f"Mixture: its members learn with {algorithm.loss!r}, so its loss cannot be {shown(loss)}.")
     widths = {member.d for member in learners if member._point is not None} | ({d} if d is not None else set())
     if len(widths) > 1:
         raise SettingsError(f"Mixture: d= is {' and '.join(map(str, sorted(widths)))} in its members: build all alike.")

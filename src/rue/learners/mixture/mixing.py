@@ -24,7 +24,7 @@ from rue.compiled import lanes, noinline, values
 from rue.compiled.arithmetic import choose, exp, higher, log
 from rue.compiled.intrinsics import LANES
 from rue.domains import Reals
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.layout import Numbers
 from rue.learners.algorithm import Algorithm
 from rue.learners.mixture.layout import (
@@ -101,7 +101,7 @@ def rates_within(name: str, budget: Any, fixed: int, per_rate: int, each: str = 
     Beside its weights, which take `per_rate` bytes for each rate, a feature takes `fixed` bytes; `each` ends a refusal.
     """
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
-        raise SettingsError(f"{name}: budget must be a number of bytes, not {budget!r}.")
+        raise SettingsError(f"{name}: budget must be a number of bytes, not {shown(budget)}.")
     rates = min(64, (int(budget) - fixed) // per_rate // LANES * LANES)
     if rates < LANES:
         raise SettingsError(f"{name}: a feature takes at least {fixed + LANES * per_rate} bytes{each}, not {budget}.")

@@ -80,11 +80,13 @@ class ClassLearner(Learner):
             return self._predict_one(x)
 
     def _predict_one(self, x: Any) -> Any:
-        if type(x) is dict and tuple(x) == self.names.keys:
-            names = self.names.pack(x)
+        names = self.names
+        if type(x) is dict and tuple(x) == names.keys and names.pack(x) and np.isfinite(names.values).all():
             pair: Any = names.indices, names.values
         else:
-            pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+            pair = names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+            if pair is not None and not np.isfinite(pair[1]).all():
+                raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
         if pair is None:
             row = dense_row(x)
             if self._point is None or row.size != self.d or self.numbering is not None:
@@ -94,8 +96,6 @@ class ClassLearner(Learner):
                     raise BadExample(0, complaint(status, self, math.nan, 1.0, 1.0))
                 return out[0]
             return self._chances(DenseRows(row, np.uint64(self.d), np.uint64(self.intercept)), x)
-        if not np.isfinite(pair[1]).all():
-            raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
         if self._point is None:
             return np.ones(1)
         if self.numbering is not None:

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from rue.domains import Domain
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.losses.convexity import require_set
 
 __all__ = ["Certificate", "require_domain"]
@@ -85,6 +85,6 @@ class Certificate:
 def require_domain(domain: Any) -> Domain:
     """Refuse what is no set to compare with."""
     if not isinstance(domain, Domain):
-        raise SettingsError(f"the domain to compare with must be a rue.Domain or a spec, not {domain!r}.")
+        raise SettingsError(f"the domain to compare with must be a rue.Domain or a spec, not {shown(domain)}.")
     require_set(domain)
     return domain

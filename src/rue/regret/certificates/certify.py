@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rue.domains import Ball
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners.gradient import require_loss
 from rue.losses.wrappers import unregularised
 from rue.registry import make
@@ -52,7 +52,7 @@ def certify(
     plain, lambda_ = unregularised(loss)
     require_loss(plain, "certify")
     if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
-        raise SettingsError(f"certify: intercept must be True or False, not {intercept!r}.")
+        raise SettingsError(f"certify: intercept must be True or False, not {shown(intercept)}.")
     if (radius is None) == (domain is None):
         raise SettingsError("certify: give radius=…, or a domain=…, to say against which models.")
     K = Ball(radius) if domain is None and radius is not None else require_domain(make("domain", domain))
@@ -60,7 +60,8 @@ def certify(
     if p.ndim != 1:
         raise DataError(f"the predictions must have one dimension, not {p.ndim}: one number an example.")
     if not isinstance(penalty, int | float | np.number) or not 0.0 <= penalty < math.inf or (penalty and not lambda_):
-        raise SettingsError(f"certify: penalty is Σ weight·(λ/2)‖w_t‖² ≥ 0 of a Regularised loss, not {penalty!r}.")
+        held = shown(penalty)
+        raise SettingsError(f"certify: penalty is Σ weight·(λ/2)‖w_t‖² ≥ 0 of a Regularised loss, not {held}.")
     evidence = open_evidence(plain, units=units, witnesses=witnesses, curvature=curvature, lambda_=lambda_, domain=K)
     evidence.penalty = float(penalty)
     before, left_out = 0, 0

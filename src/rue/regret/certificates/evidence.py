@@ -19,7 +19,7 @@ import numpy as np
 from rue import ledger as accounts
 from rue.compiled import values
 from rue.domains import Domain
-from rue.errors import BadExample, NoRoom, SettingsError
+from rue.errors import BadExample, NoRoom, SettingsError, shown
 from rue.layout import Array, Layout
 from rue.ledger import Ledger, add_up, keep_accounts, open_ledger, trusted_range
 from rue.losses import Loss
@@ -415,7 +415,7 @@ class Evidence:
         if units == "raw":
             return np.ones(size)
         if units != "largest":
-            raise SettingsError(f"certificate: units must be 'raw' or 'largest', not {units!r}.")
+            raise SettingsError(f"certificate: units must be 'raw' or 'largest', not {shown(units)}.")
         if self.lambda_ > 0.0:
             raise SettingsError("certificate: with a regulariser (λ/2)‖w‖² norms are in raw units: leave units out.")
         largest = self.scales() if scales is None else scales
@@ -496,7 +496,7 @@ def open_evidence(
     curvature, as long as the stream is narrow: it is exact.
     """
     if units not in ("raw", "largest"):
-        raise SettingsError(f"units must be 'raw' or 'largest', not {units!r}.")
+        raise SettingsError(f"units must be 'raw' or 'largest', not {shown(units)}.")
     if curvature and not loss.quadratic:
         raise SettingsError(
             f"curvature (D4) is kept for square loss, which is a quadratic; {loss!r} does not declare to be it."

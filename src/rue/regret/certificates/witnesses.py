@@ -16,7 +16,7 @@ import numpy as np
 from rue.compiled import kernel, lanes, noinline, values
 from rue.compiled.arithmetic import choose, higher, lower, root
 from rue.compiled.intrinsics import LANES, fetch, gather_rows, move_rows
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.layout import Array, Layout, Number, Numbers
 from rue.memory import aligned_zeros
 from rue.norms import LEAST_SQUARE, norm
@@ -382,7 +382,7 @@ def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
         or not wanted.size
         or not (np.isfinite(wanted).all() and (wanted > 0.0).all())
     ):
-        raise SettingsError(f"witnesses: give one radius or several, all positive and finite, not {radii!r}.")
+        raise SettingsError(f"witnesses: give one radius or several, all positive and finite, not {shown(radii)}.")
     most, quick = float(wanted.max()), quick and wanted.size > 1
     pairs = [
         (radius, rate)

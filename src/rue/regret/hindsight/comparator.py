@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rue.domains import Ball, Domain, Reals
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners.gradient import require_loss
 from rue.losses import Loss
 from rue.losses.wrappers import unregularised
@@ -159,11 +159,11 @@ class _Settings:
         self.lambda_ = self.lambda_ or own
         require_loss(loss, "hindsight")
         if not 0.0 <= self.lambda_ < math.inf:
-            raise SettingsError(f"hindsight: lambda_ must be ≥ 0 and finite, not {lambda_!r}.")
+            raise SettingsError(f"hindsight: lambda_ must be ≥ 0 and finite, not {shown(lambda_)}.")
         if not 0.0 < self.tolerance < 1.0:
-            raise SettingsError(f"hindsight: tolerance must lie between 0 and 1, not be {tolerance!r}.")
+            raise SettingsError(f"hindsight: tolerance must lie between 0 and 1, not be {shown(tolerance)}.")
         if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
-            raise SettingsError(f"hindsight: intercept must be True or False, not {intercept!r}.")
+            raise SettingsError(f"hindsight: intercept must be True or False, not {shown(intercept)}.")
         self.loss: Loss = loss
         self.intercept = bool(intercept)
 

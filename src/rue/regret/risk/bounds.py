@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import BadExample, DataError, SettingsError
+from rue.errors import BadExample, DataError, SettingsError, shown
 from rue.losses import Loss
 from rue.registry import make
 from rue.regret.risk.bernstein import deviation, variances
@@ -103,7 +103,7 @@ def risk_at_end(
     Hoeffding and Azuma's inequality; Cesa-Bianchi, Conconi and Gentile 2004; docs/theory.md, B13.
     """
     if weighting not in ("uniform", "t"):
-        raise SettingsError(f"risk_at_end: weighting must be 'uniform' or 't', not {weighting!r}.")
+        raise SettingsError(f"risk_at_end: weighting must be 'uniform' or 't', not {shown(weighting)}.")
     seen = _observe(losses, B, delta, weights)
     c = seen.weights * np.arange(1.0, seen.losses.size + 1.0) if weighting == "t" else seen.weights
     mean = float(c @ seen.losses) / float(c.sum())
@@ -171,8 +171,8 @@ def _scaled(seen: _Seen, largest_weight: float) -> tuple[Any, float]:
     top = float(seen.weights.max())
     if not top <= largest_weight < math.inf:
         raise SettingsError(
-            f"B14: there is a weight of {top:g}, but largest_weight = {largest_weight!r}: give a finite number, known "
-            "beforehand, that no weight will ever exceed."
+            f"B14: there is a weight of {top:g}, but largest_weight = {shown(largest_weight)}: give a finite number, "
+            "known beforehand, that no weight will ever exceed."
         )
     span = seen.B * largest_weight
     return seen.weights * seen.losses / span, span
@@ -195,12 +195,12 @@ class _Seen:
 def _observe(losses: Any, B: float | None, delta: float, weights: Any) -> _Seen:
     if B is None or not 0.0 < B < math.inf:
         raise SettingsError(
-            f"no risk bound without a range: B = {B!r}, where the largest value that the loss can take is wanted, "
+            f"no risk bound without a range: B = {shown(B)}, where the largest value that the loss can take is wanted, "
             "positive and known beforehand; a loss has one on a bounded domain (a ball, not the reals), with labels in "
             "a known range if they are real numbers."
         )
     if not 0.0 < delta < 1.0:
-        raise SettingsError(f"delta, the probability of failure, must lie between 0 and 1, not be {delta!r}.")
+        raise SettingsError(f"delta, the probability of failure, must lie between 0 and 1, not be {shown(delta)}.")
     values = _column(losses, "losses")
     c = np.ones(values.size) if weights is None else _column(weights, "weights")
     if c.size != values.size:
@@ -234,7 +234,7 @@ def _bound(
 ) -> RiskBound:
     loss = None if loss is None else make("loss", loss)
     if loss is not None and not isinstance(loss, Loss):
-        raise SettingsError(f"loss must be a rue.Loss or a spec such as 'hinge', not {loss!r}.")
+        raise SettingsError(f"loss must be a rue.Loss or a spec such as 'hinge', not {shown(loss)}.")
     weighted = f", weighted by {' times '.join(by)}" if by else ""
     about = f"the risk of the {'average' if by else 'uniform average'} of the points played{weighted}"
     if loss is not None and not loss.convex:
@@ -286,14 +286,14 @@ def risk_of_ogd(rounds: int, X: float, norm: float, *, weighting: str = "uniform
     """
     T, X = _rounds(rounds), _positive(X, "X")
     if not 0.0 <= norm < math.inf:
-        raise SettingsError(f"the norm of the points to compare with must be finite and ≥ 0, not {norm!r}.")
+        raise SettingsError(f"the norm of the points to compare with must be finite and ≥ 0, not {shown(norm)}.")
     if weighting == "uniform":
         value, step, by = X * (norm * norm + 1.0) / (2.0 * math.sqrt(T)), "1/(X√T)", ""
     elif weighting == "steps":
         value = X * (norm * norm + 1.0 + math.log(T)) / (2.0 * float(np.sum(np.arange(1.0, T + 1.0) ** -0.5)))
         step, by = "1/(X√t)", "the steps"
     else:
-        raise SettingsError(f"risk_of_ogd: weighting must be 'uniform' or 'steps', not {weighting!r}.")
+        raise SettingsError(f"risk_of_ogd: weighting must be 'uniform' or 'steps', not {shown(weighting)}.")
     how = (
         f"hinge or logistic loss is learnt by gradient descent from 0 with step {step}, without leaving the domain of u"
     )
@@ -319,7 +319,7 @@ def risk_of_svm(
     elif weighting == "t":
         value, by = 2.0 * G * G / (lambda_ * (T + 1.0)), "t"
     else:
-        raise SettingsError(f"risk_of_svm: weighting must be 'uniform' or 't', not {weighting!r}.")
+        raise SettingsError(f"risk_of_svm: weighting must be 'uniform' or 't', not {shown(weighting)}.")
     return _excess(value, by, "the best point", T, (f"‖x‖ ≤ X = {X:g}", "hinge + (λ/2)‖w‖² is learnt from 0"))
 
 
@@ -335,13 +335,13 @@ def _rounds(T: Any) -> int:
     except TypeError:
         rounds = 0
     if rounds < 1:
-        raise SettingsError(f"the number of rounds must be a whole number ≥ 1, not {T!r}.")
+        raise SettingsError(f"the number of rounds must be a whole number ≥ 1, not {shown(T)}.")
     return rounds
 
 
 def _positive(value: float, name: str) -> float:
     if not 0.0 < value < math.inf:
-        raise SettingsError(f"{name} must be positive and finite, not {value!r}.")
+        raise SettingsError(f"{name} must be positive and finite, not {shown(value)}.")
     return float(value)
 
 

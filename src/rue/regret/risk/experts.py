@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from rue.compiled import kernel
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, SettingsError, shown
 from rue.learners.gradient import require_loss
 from rue.losses import Loss, Square
 from rue.registry import make
@@ -96,18 +96,18 @@ def price_of_mixing(
     5.545177444479562
     """
     if experts < 1:
-        raise SettingsError(f"price_of_mixing: experts must be a number ≥ 1, not {experts!r}.")
+        raise SettingsError(f"price_of_mixing: experts must be a number ≥ 1, not {shown(experts)}.")
     if method == "probability":
         return largest_weight * math.log(experts)
     if method not in METHODS or method == "adahedge":
-        raise SettingsError(f"price_of_mixing: method must be one of {', '.join(METHODS[:-1])}, not {method!r}.")
+        raise SettingsError(f"price_of_mixing: method must be one of {', '.join(METHODS[:-1])}, not {shown(method)}.")
     span = _range(B, method)
     if method in _MIXABLE:
         facts = Square()
         rate = facts.exp_concave(0.0, span) if method == "average" else facts.mixable(0.0, span)
         return largest_weight * math.log(experts) / rate
     if rounds is None or rounds < 0:
-        raise SettingsError(f"price_of_mixing: {method} needs rounds, the number of rounds, not {rounds!r}.")
+        raise SettingsError(f"price_of_mixing: {method} needs rounds, the number of rounds, not {shown(rounds)}.")
     return span * math.sqrt((0.5 if method == "horizon" else 1.0) * rounds * math.log(experts))
 
 
@@ -145,7 +145,7 @@ def mix(
         method = "probability" if loss.log_odds else "adahedge"
         method = "substitution" if loss.quadratic and interval is not None else method
     if method not in METHODS:
-        raise SettingsError(f"mix: method must be one of {', '.join(METHODS)}, not {method!r}.")
+        raise SettingsError(f"mix: method must be one of {', '.join(METHODS)}, not {shown(method)}.")
     P, labels, a, shares = _inputs(loss, predictions, y, weights, share)
     lost = _losses(loss, P, labels) * a[:, None]
     base = _base_rate(loss, method, interval, P, labels) if method in _MIXABLE else math.nan
@@ -191,7 +191,8 @@ def _base_rate(loss: Loss, method: str, interval: Any, P: Any, y: Any) -> float:
         return 1.0
     low, high = (math.nan, math.nan) if interval is None else map(float, interval)
     if not (low < high and 0.0 < (high - low) * (high - low) < math.inf):
-        raise SettingsError(f"mix: {method} needs interval=(low, high) that holds the predictions, not {interval!r}.")
+        given = shown(interval)
+        raise SettingsError(f"mix: {method} needs interval=(low, high) that holds the predictions, not {given}.")
     inside = [P] if loss.task == "classify" else [P, y]
     if any(values.size and not low <= values.min() <= values.max() <= high for values in inside):
         what = "predictions" if len(inside) == 1 else "predictions and labels"
@@ -227,7 +228,7 @@ def _rates(method: str, base: float, B: float | None, lost: Any, a: Any) -> tupl
 
 def _range(B: float | None, method: str) -> float:
     if B is None or not 0.0 < B < math.inf:
-        raise SettingsError(f"{method} needs the range B, a positive number known beforehand, not {B!r}.")
+        raise SettingsError(f"{method} needs the range B, a positive number known beforehand, not {shown(B)}.")
     return float(B)
 
 
@@ -317,7 +318,7 @@ def _inputs(loss: Loss, predictions: Any, y: Any, weights: Any, share: Any) -> t
         raise DataError(f"mix: prediction {k} of round {t} (counting from 0) is {P[t, k]}; leave that round out.")
     for t, label in enumerate(labels.tolist()):
         if not loss.accepts(label):
-            raise DataError(f"mix: label {label!r} of round {t} (counting from 0) is not {loss.labels}.")
+            raise DataError(f"mix: label {shown(label)} of round {t} (counting from 0) is not {loss.labels}.")
     a = np.ones(labels.size) if weights is None else floats(as_array(weights, "weights"), "weights")
     if a.shape != labels.shape or not (np.all(a >= 0.0) and np.isfinite(a).all()):
         raise DataError("mix: the weights must be finite and ≥ 0, one a round.")

@@ -9,7 +9,7 @@ import numpy as np
 
 from rue.compiled import foreign
 from rue.domains import Domain
-from rue.errors import SettingsError
+from rue.errors import SettingsError, shown
 from rue.losses import Loss
 from rue.norms import norm
 from rue.registry import make
@@ -31,9 +31,13 @@ def loss_range(
     """
     loss, K = make("loss", loss), make("domain", domain)
     if not isinstance(loss, Loss) or not isinstance(K, Domain):
-        raise SettingsError(f"loss_range: give a loss and a domain, or specs of them, not {loss!r} and {domain!r}.")
+        given = f"{shown(loss)} and {shown(domain)}"
+        raise SettingsError(f"loss_range: give a loss and a domain, or specs of them, not {given}.")
     if not 0.0 <= X < math.inf:
-        raise SettingsError(f"loss_range: X, the largest norm of the features, must be a finite number ≥ 0, not {X!r}.")
+        given = shown(X)
+        raise SettingsError(
+            f"loss_range: X, the largest norm of the features, must be a finite number ≥ 0, not {given}."
+        )
     if loss.highest is not None:
         return float(loss.highest)
     if not loss.nonnegative or not loss.convex:
@@ -52,7 +56,8 @@ def _label_range(loss: Loss, low: float | None, high: float | None) -> tuple[flo
     if low is None and high is None:
         return None
     if low is None or high is None or not -math.inf < low <= high < math.inf:
-        raise SettingsError(f"loss_range: y_low and y_high must be finite and in order, not {low!r} and {high!r}.")
+        given = f"{shown(low)} and {shown(high)}"
+        raise SettingsError(f"loss_range: y_low and y_high must be finite and in order, not {given}.")
     if foreign(loss):  # the built-in ones are convex in y too, hence largest at an end; of others that is not known
         raise SettingsError(
             f"loss_range: where {type(loss).__name__} is largest is not known: give the range B yourself."

@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from rue.errors import DataError, SettingsError, UnknownName
+from rue.errors import DataError, SettingsError, UnknownName, shown
 from rue.registry import import_modules, registered
 from rue.streams.files.sources import Source
 from rue.streams.files.unpacking import PACKED
@@ -48,7 +48,7 @@ def find_source(path: Any, format_name: str | None = None) -> Source:
     names = ", ".join(formats())
     if format_name is not None:
         if format_name not in formats():
-            raise UnknownName(f"there is no format {format_name!r}: the formats are {names}.")
+            raise UnknownName(f"there is no format {shown(format_name)}: the formats are {names}.")
         return Source(path, format_name, packed)
     if path == "-":
         raise SettingsError(f"say what comes through the pipe with --format, one of {names}, for example --format csv.")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rue.compiled import parser
-from rue.errors import DataError
+from rue.errors import DataError, shown
 from rue.registry import register
 from rue.streams.chunk import Position
 from rue.streams.files.cutting import LongLine, too_long
@@ -71,7 +71,7 @@ class CsvTable(Records):
         if self._ahead and isinstance(self._ahead[0], LongLine):
             raise DataError(f"line {self.begin.line + 1}, the first, names the columns: {too_long(self.max_line)}.")
         if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
-            raise DataError(f"the separator must be a single character such as ',' or ';', not {separator!r}.")
+            raise DataError(f"the separator must be a single character such as ',' or ';', not {shown(separator)}.")
         sniffed = max(SNIFFED, self._first_two())
         text = self.head[:sniffed].decode("utf-8", "replace")
         self.separator = separator or _sniff(text, len(self.head) > sniffed == SNIFFED)

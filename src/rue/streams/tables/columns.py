@@ -27,11 +27,22 @@ from typing import Any
 
 import numpy as np
 
-from rue.errors import DataError
+from rue.errors import DataError, shown
 from rue.streams.tables.dates import CALENDAR, DATES, read_moments
 from rue.streams.tables.spelling import ORDERS, is_text, looks, written_as
 
-__all__ = ["FIRST", "KINDS", "Columns", "find_column", "find_id", "is_sentences", "kind_of", "plan", "repeated"]
+__all__ = [
+    "FIRST",
+    "KINDS",
+    "Columns",
+    "find_column",
+    "find_id",
+    "is_sentences",
+    "kind_of",
+    "plan",
+    "repeated",
+    "require_columns",
+]
 
 KINDS = ("number", "boolean", "category", "timestamp", "date", "time", "duration", "text")
 MOST_BITS = 31
@@ -124,11 +135,7 @@ class Columns:
 
     def require(self, names: Sequence[str], labels: bool = True) -> None:
         """Refuse a table that lacks one of the columns; without `labels` it may lack the target and the weight."""
-        needed = self.used if labels else self.used[: len(self.plan)]
-        there = set(names)
-        for name in needed:
-            if name not in there:
-                raise DataError(f"the column {name!r} is missing: {_listing(name, names)}.")
+        require_columns(self.used if labels else self.used[: len(self.plan)], names)
 
     def to_dict(self) -> dict[str, Any]:
         """In plain JSON types."""
@@ -184,7 +191,7 @@ def plan(
     categories has words for labels.
     """
     if type(bits) is not int or not 1 <= bits <= MOST_BITS:
-        raise DataError(f"bits must be a whole number from 1 to {MOST_BITS}, not {bits!r}.")
+        raise DataError(f"bits must be a whole number from 1 to {MOST_BITS}, not {shown(bits)}.")
     names = list(schema.names)
     twice = repeated(names)
     if twice is not None:
@@ -271,6 +278,14 @@ def _start(kind: str, first: Any, order: str) -> int:
     return int(moments.day[there][0]) if there.any() else 0
 
 
+def require_columns(needed: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse a table that lacks one of the columns that are needed."""
+    there = set(names)
+    for name in needed:
+        if name not in there:
+            raise DataError(f"the column {name!r} is missing: {_listing(name, names)}.")
+
+
 def repeated(names: Iterable[str]) -> str | None:
     """The first name that has come before, or None."""
     seen: set[str] = set()
@@ -289,7 +304,7 @@ def find_column(which: str | int, names: Sequence[str], role: str) -> str:
         place = int(which)
         if 1 <= abs(place) <= len(names):
             return names[place - 1 if place > 0 else place]
-    raise DataError(f"there is no {role} {which!r}: {_listing(str(which), names)}.")
+    raise DataError(f"there is no {role} {shown(which)}: {_listing(str(which), names)}.")
 
 
 def _listing(name: str, names: Sequence[str]) -> str:
