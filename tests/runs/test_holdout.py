@@ -83,7 +83,8 @@ def test_the_last_rows_are_predicted_and_not_learnt(name, holdout, tmp_path, ins
     run = rue.learn(train, "y", weights="w", learner="ogd")
     assert found["examples"] == N - HELD
     assert load_model(tmp_path / "m").learner == run.learner
-    assert np.array_equal(np.loadtxt(tmp_path / "p.csv", skiprows=1), run.predictions)
+    predicted = np.concatenate([run.predictions, run.predict(held)])  # first before each update, then at the end
+    assert np.array_equal(np.loadtxt(tmp_path / "p.csv", skiprows=1), predicted)
     compare(found["holdout"], scored(run, held, train))
     assert found["test"] is None
     assert f"the finished model on the last {HELD} rows, which were not learnt" in shown
