@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -16,16 +17,18 @@ from scipy import sparse
 
 import rue
 from conftest import many
-from rue.errors import DataError, SettingsError
+from rue.errors import DataError, NoRoom, SettingsError
+from rue.learners import learner as learner_module
 from rue.learners.mixture.layout import LOSSES
 from rue.learners.points import state_of
+from rue.learners.softmax import classifier as classifier_module
 from rue.learners.softmax.classifier import SoftmaxMixture
 from rue.learners.softmax.layout import NARROW
 from rue.learners.softmax.multiclass import LogLoss
 from rue.models.file import load, save
 from rue.runs.baselines import Baselines
 from rue.runs.driver import Driver
-from rue.streams import read
+from rue.streams import Block, read
 
 RATES = [np.geomspace(2.0**-9, 2.0**5, 8)] * 4 + [np.geomspace(2.0**-6, 2.0, 8)] * 2
 
@@ -383,6 +386,51 @@ def test_two_classes_are_learnt_as_well_as_by_the_learner_of_two(wide, late):
     two, several = rue.learn(X, y), rue.learn(X, y, task="multiclass")
     assert several.mistakes <= 1.15 * two.mistakes  # before: 2 to 7 times as many where "yes" comes late
     assert several.risk <= 1.02 * two.risk + math.log(2.0) / 1200  # and what naming the second class costs
+
+
+def words_and_names(rows=900, names=500):
+    """A table of two columns of words, hashed to 2²⁰ slots, and a target of many names."""
+    rng = np.random.default_rng(0)
+    slots = np.sort(rng.choice(2**20, 400, replace=False)[rng.integers(0, 400, (rows, 2))], axis=1)
+    X = sparse.csr_matrix((np.ones(2 * rows), slots.ravel(), np.arange(0, 2 * rows + 1, 2)), shape=(rows, 2**20))
+    return Block(X, 1.0 + np.arange(rows) % names), np.unique(slots).size
+
+
+@pytest.mark.parametrize("names", [40, 500])
+def test_memory_follows_the_features_and_classes_in_use(names):
+    block, features = words_and_names(names=names)
+    SoftmaxMixture().widen(block.part(0, 3))  # what compiling takes is not counted
+    tracemalloc.start()
+    learner = SoftmaxMixture()
+    learner.widen(block)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    each = learner.algorithm.bytes_per_feature(learner._point)
+    own = [getattr(learner._point, array.name) for array in learner._point.layout if array.of_coordinates]
+    assert each == sum(array.nbytes // len(array) for array in own)
+    assert 120 * names < each < 1.3 * 120 * names + 200
+    working = 45_000 * names + 3e6  # rows of classes that do not depend on the features
+    assert held < 1.3 * features * each + working
+    assert peak < 2.0 * features * each + 2.0 * working
+
+
+@pytest.mark.parametrize("names", [40, 500])
+def test_too_much_memory_is_refused_before_it_is_taken(monkeypatch, names):
+    block, features = words_and_names(names=names)
+    limit = features * names * 60
+    for module in (learner_module, classifier_module):
+        monkeypatch.setattr(module, "memory_limit", lambda: limit)
+    SoftmaxMixture().widen(block.part(0, 3))
+    what_to_type = r"classes of [\d,]+ coordinates, .*fewer classes .*--drop.*--bits.*--budget"
+    tracemalloc.start()
+    with pytest.raises(NoRoom, match=what_to_type):
+        SoftmaxMixture().widen(block)
+    learner = SoftmaxMixture()
+    learner.widen(block.part(0, names // 4))
+    with pytest.raises(NoRoom, match=what_to_type):  # later, where features and classes are known already
+        learner.widen(block)
+    assert tracemalloc.get_traced_memory()[1] < limit + 45_000 * names + 3e6
+    tracemalloc.stop()
 
 
 # Through the house.

@@ -559,7 +559,10 @@ class Learner:
         room = max(needed, 2 * self._point.size() if self.t else 0)
         if each * (self._point.size() + room) > memory_limit() // 2:
             room = needed
-        self._point = self._point.grown(self.domain, room)
+        try:
+            self._point = self._point.grown(self.domain, room)
+        except MemoryError as error:  # the process holds other things too
+            raise self._no_room(each * (self._point.size() + room), room, "its coordinates") from error
 
     def _bytes_per_coordinate(self) -> int:
         """What a coordinate takes in the learner and, about, in the certificate's sums."""
@@ -567,13 +570,17 @@ class Learner:
 
     def _require_memory(self, coordinates: int, each: int, what: str) -> None:
         """Refuse to allocate so many coordinates if that is more than there is."""
-        needed = each * coordinates
-        if needed > memory_limit():
-            raise NoRoom(
-                f"{self.algorithm.name} needs {gibibytes(needed)} for {what} ({coordinates:,}), more than the "
-                f"{gibibytes(memory_limit())} that there are: number features from 0 on, or hash them into fewer "
-                "(--bits)."
-            )
+        if each * coordinates > memory_limit():
+            raise self._no_room(each * coordinates, coordinates, what)
+
+    def _no_room(self, needed: int, coordinates: int, what: str) -> NoRoom:
+        """The refusal of so many bytes for so many coordinates."""
+        limit = memory_limit()
+        return NoRoom(
+            f"{self.algorithm.name} needs {gibibytes(needed)} for {what} ({coordinates:,}), more than "
+            f"{'the' if needed > limit else 'is left of the'} {gibibytes(limit)} that there are: number features from "
+            "0 on, or hash them into fewer (--bits)."
+        )
 
     def _begin(self, d: int, sparse: bool = False) -> None:
         """Start with so many features; of wide sparse data only those that occur get a row in the arrays."""

@@ -197,14 +197,23 @@ class ClassLearner(Learner):
             while room < y:
                 room += room // 4 + 1
             room = min(room, MOST_CLASSES)
-            each = self.algorithm.bytes_per_coordinate * (room + self._point.classes())
-            if self._point.size() * each > memory_limit():
-                raise NoRoom(
-                    f"{self.algorithm.name} needs {gibibytes(self._point.size() * each)} for {room:,} classes of "
-                    f"{self._point.size():,} coordinates, more than the {gibibytes(memory_limit())} that there are: "
-                    "take a target of fewer classes, hash features into fewer (--bits), or give a smaller --budget."
-                )
-            self._point = self._point.admitting(room)
+            needed = self._point.bytes_per_class() * (room + self._point.classes())  # the old arrays and the new
+            if needed > memory_limit():
+                raise self._no_room(needed, self._point.size(), "its coordinates", room)
+            try:
+                self._point = self._point.admitting(room)
+            except MemoryError as error:  # the process holds other things too
+                raise self._no_room(needed, self._point.size(), "its coordinates", room) from error
+
+    def _no_room(self, needed: int, coordinates: int, what: str, classes: int | None = None) -> NoRoom:
+        """A coordinate has numbers for each class, so fewer classes help too."""
+        classes, limit = classes or (0 if self._point is None else self._point.classes()), memory_limit()
+        return NoRoom(
+            f"{self.algorithm.name} needs {gibibytes(needed)} for {classes:,} classes of {coordinates:,} coordinates, "
+            f"more than {'the' if needed > limit else 'is left of the'} {gibibytes(limit)} that there are: take a "
+            "target of fewer classes (numbers that are no classes: --task regress), leave out columns of names "
+            "(--drop), hash features into fewer (--bits), or give a smaller --budget."
+        )
 
     # One example at a time is a block of one row.
 

@@ -301,7 +301,8 @@ class Softmax(Pooling):
         return bytes_of(self.rates)
 
     def bytes_per_feature(self, point: Any) -> int:
-        return self.budget * int(point.classes())
+        """What a feature takes with room for the classes that came, and for a few more."""
+        return self.budget * int(point.classes()) + 8 * len(FEATURE_STATS) + 8
 
     def describe(self) -> str:
         return f"budget={self.budget}"

@@ -417,6 +417,12 @@ class ClassPool(NamedTuple):
     def grown(self, domain: Any, size: int) -> ClassPool:
         return self._replace(**self.layout.grown(self, "coordinate", size))
 
+    def bytes_per_class(self) -> int:
+        """What a class takes, in all arrays together."""
+        arrays = [getattr(self, array.name) for array in self.layout if "class" in array.axes]
+        taken = sum(int(array.nbytes) for array in (*arrays, self.scores, self.chances))
+        return taken // int(self.counts.size)
+
     def admitting(self, classes: int) -> ClassPool:
         """Room for more classes."""
         many = classes * self.members.shape[1]
