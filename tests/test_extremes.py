@@ -432,6 +432,7 @@ UNBOUNDED = {
 }
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("units", ["raw", "largest"])
 @pytest.mark.parametrize("loss", ["hinge", "absolute"])
 @pytest.mark.parametrize("which", UNBOUNDED)
@@ -460,6 +461,7 @@ def test_unbounded_sets_are_certified_correctly(which, loss, units):
     assert certified  # and it does prove something
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_sum_that_is_zero_by_underflow_or_rounding_alone_proves_nothing_about_unbounded_sets():
     ones = np.ones(3)
     tiny = {"weights": np.full(3, 1e-150), "intercept": False}
