@@ -358,8 +358,8 @@ def test_a_pipe_that_trickles(form, wanted):
 
 
 def test_chunks_may_be_made_in_several_threads(wanted):
+    columns = plan(many_kinds().schema, first=open_table(many_kinds()).first, **HOW)
     table = open_table(*FORMS["csv"](many_kinds()), block=3000)
-    columns = plan(table.schema, first=table.first, **HOW)
     pieces = list(table.pieces())
     out = [None] * len(pieces)
 

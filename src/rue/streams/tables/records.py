@@ -282,13 +282,10 @@ class Records(Table):
     # From bytes to pieces.
 
     def gather(self, enough: Callable[[], bool]) -> None:
-        """Read the first lines until they are enough, or there are no more; of a file, `HEAD` bytes whatever the block.
-
-        What has arrived of a pipe is enough if it has to be: nothing is held back.
-        """
-        known, least = 0, HEAD if self.file.seekable() else 0
+        """Read the first lines until they are enough, or there are no more."""
+        known = 0
         while self._fill():
-            if len(self.head) > known and self.taken >= least and enough():
+            if len(self.head) > known and enough():
                 break
             known = len(self.head)
         if self.head:
