@@ -44,6 +44,14 @@ def many(short, long):
     return long if SOAK else short
 
 
+@pytest.fixture(scope="module")
+def interpreted_module():
+    """The same for all tests of a module, also those with many examples (Hypothesis): `interpreted` is for one test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
+        yield
+
+
 @pytest.fixture
 def interpreted(monkeypatch):
     """The kernels uncompiled, for tests of mathematics on short streams: each combination takes seconds to compile."""

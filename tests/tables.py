@@ -17,4 +17,6 @@ def open_table(source, name=None, *, separator=None, block=PIECE, max_line=MAX_L
         source = Source(source, name)
     else:
         return open_frame(source)
-    return formats()[source.format](separator=separator, max_line=max_line, decimal=decimal).open(source, block)
+    format_ = formats()[source.format](separator=separator, max_line=max_line)
+    format_.decimal = decimal
+    return format_.open(source, block)

@@ -13,18 +13,11 @@ import rue
 from combinations import D, build, everything
 from conftest import many
 from rue.audit import Check
-from rue.compiled import Kernel, parameter
+from rue.compiled import parameter
 from rue.regret.hindsight.stored import Stored
 
-_resolve = Kernel.resolve
-
-
-@pytest.fixture(scope="module", autouse=True)
-def interpreted():
-    """The kernels uncompiled, on short streams: hundreds of combinations would take minutes to compile."""
-    Kernel.resolve = lambda kernel, *args: kernel.interpreted
-    yield
-    Kernel.resolve = _resolve
+# Hundreds of combinations on short streams would take minutes to compile.
+pytestmark = pytest.mark.usefixtures("interpreted_module")
 
 
 def stream(seed, loss, rows=None):

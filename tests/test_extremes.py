@@ -477,3 +477,18 @@ def test_a_sum_that_is_zero_by_underflow_or_rounding_alone_proves_nothing_about_
     assert run.certificate(domain="orthant").alone == math.inf  # the magnitudes were not added up
     run = rue.learn(ones[:, None], -ones, learner=rue.OGD("hinge", "ball:1", intercept=False), units="largest")
     assert run.certificate(domain="orthant").alone < math.inf
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("loss", "at_best"),
+    [("hinge", 3.0), ("absolute", 3.0), ("square", 3.0), ("squared-hinge", 3.0), ("logistic", 3.0 * math.log(2.0))],
+)
+def test_hindsight_on_unbounded_sets_where_products_underflow(loss, at_best):
+    """The first example costs nothing at u_1 = 1e200 and beyond, though slope times feature is 0 in floating point."""
+    X, y = np.array([[1e-200, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]), np.array([1.0, 1.0, -1.0, -1.0])
+    for K in (rue.Orthant(), rue.Intersection("orthant", rue.Box(0.0, math.inf))):
+        options = {"loss": loss, "domain": K, "intercept": False}
+        assert rue.best_in_hindsight(X, y, weights=np.full(4, 1e-150), **options).at_least <= 1e-150 * at_best
+    ordinary = rue.best_in_hindsight(np.sign(X), y, loss=loss, domain="orthant", intercept=False)
+    assert ordinary.at_least > 0.9 * at_best  # where nothing is lost, it is sharp

@@ -27,7 +27,7 @@ from rue.runs.baselines import Baselines
 from rue.runs.driver import Driver
 from rue.streams import read
 
-RATES = np.geomspace(2.0**-6, 2.0**2, 8)
+RATES = [np.geomspace(2.0**-9, 2.0**5, 8)] * 4 + [np.geomspace(2.0**-6, 2.0, 8)] * 2
 
 
 def stream(T=200, d=6, classes=4, seed=0):
@@ -44,10 +44,19 @@ def softmax(scores):
     return e / e.sum(axis=0)
 
 
+def implicit(z, a):
+    """The s for which z + s minimises a·ln(1 + e^−q) + ½(q − z)²: s(1 + e^{z + s}) = a."""
+    low, high = 0.0, a
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if middle * (1.0 + math.exp(min(z + middle, 700.0))) < a else (low, middle)
+    return low
+
+
 def reference(X, y, weights=None):
     """Every round in plain NumPy: the mixture's scores, and what each member lost; for features that are never 0."""
     T, d = X.shape
-    C, D, R = int(y.max()), d + 1, RATES.size
+    C, D, R = int(y.max()), d + 1, 8
     X = np.column_stack([np.ones(T), X])
     weights = np.ones(T) if weights is None else weights
     W = np.zeros((6, R, C, D))
@@ -66,7 +75,7 @@ def reference(X, y, weights=None):
         P = np.zeros((6, R, C))
         if seen.any():
             for k in range(6):
-                P[k][:, seen] = softmax(np.clip(W[k][:, seen] @ seen_as[k], -30.0, 30.0).T).T
+                P[k][:, seen] = softmax(np.clip(W[k][:, seen] @ seen_as[k], -20.0, 20.0).T).T
         v = np.exp(-(lost - lost.min()) / max(weights[:t].max(initial=0.0), 1e-300)) if t else np.ones((6, R))
         mixed = (v[..., None] * P).sum(axis=(0, 1)) / v.sum()
         within = (v[..., None] * P).sum(axis=1) / v.sum(axis=1)[:, None]
@@ -80,22 +89,25 @@ def reference(X, y, weights=None):
             lost -= w * math.log(-out[-1])
             seen[c], since = True, 0
         since += 1
-        e_y = np.eye(C)[c]
+        e_y, scores = np.eye(C)[c], np.stack([np.clip(W[k] @ seen_as[k], -20.0, 20.0) for k in range(6)])
         for k in range(6):
-            if k < 4:
+            if k == 1:
+                sums[k] += w * np.outer(within[k] * (1.0 - within[k]), seen_as[k] ** 2)
+                F = seen_as[k] / (1.0 + sums[k])
+            elif k < 4:
                 sums[k] = (0.99 if k == 2 else 1.0) * sums[k] + (w * np.outer(within[k] - e_y, seen_as[k])) ** 2
                 F = seen_as[k] / (1.0 + np.sqrt(sums[k]))
             else:
                 F = np.tile(np.linalg.solve(A[k - 4] * (1.0, 0.999)[k - 4], seen_as[k]), (C, 1))
             along = F @ seen_as[k]
-            for i, r in enumerate(RATES):
-                gradient = P[k, i] - e_y  # of the log loss, along the scores
-                rest = gradient[seen & (e_y == 0)].sum() or 1.0
-                a = along[c] + sum((gradient[j] / rest) ** 2 * along[j] for j in np.flatnonzero(seen) if j != c)
-                reach = w * r * a
-                behind = min(60.0, max(0.0, math.log(rest / max(P[k, i, c], 1e-30))))
-                step = min(reach * rest, behind + math.log(1.0 + reach)) / a
-                W[k, i] -= step * np.where(e_y == 1.0, -1.0, P[k, i] / rest)[:, None] * F * seen[:, None]
+            others = np.flatnonzero(seen & (e_y == 0.0))
+            for i, r in enumerate(RATES[k]):
+                part = P[k, i] * (e_y == 0.0)  # of the others, in which share each goes down
+                part = part / part.sum() if others.size else part
+                a = along[c] + part**2 @ along
+                against = np.logaddexp.reduce(scores[k, i, others]) if others.size else 0.0
+                s = implicit(scores[k, i, c] - against, w * r * a)
+                W[k, i] += s / a * (e_y - part)[:, None] * F
         for which, left in enumerate((1.0, 0.999)):
             h = w * (within[4 + which] * (1.0 - within[4 + which])).sum() / seen.sum()
             A[which] = left * A[which] + h * np.outer(z, z)
@@ -107,15 +119,15 @@ def test_every_member_is_what_ten_lines_of_numpy_say(interpreted):
     learner = SoftmaxMixture()
     scores = learner.run(X, y)
     expected, lost = reference(X, y)
-    np.testing.assert_allclose(scores, expected, rtol=2e-3, atol=1e-5)  # members have single precision
-    np.testing.assert_allclose(learner._point.members[LOSSES], lost.reshape(-1), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(scores, expected, rtol=1e-2, atol=1e-4)  # implicit steps are solved to 2e-4 on average
+    np.testing.assert_allclose(learner._point.members[LOSSES], lost.reshape(-1), rtol=2e-3, atol=1e-2)
 
 
 def test_weighted_rounds_too(interpreted):
     X, y = stream(T=50, seed=3)
     weights = np.random.default_rng(0).choice([0.25, 1.0, 3.0], 50)
     expected, _ = reference(X, y, weights)
-    np.testing.assert_allclose(SoftmaxMixture().run(X, y, weights), expected, rtol=2e-3, atol=1e-5)
+    np.testing.assert_allclose(SoftmaxMixture().run(X, y, weights), expected, rtol=1e-2, atol=1e-4)
 
 
 def test_the_gradient_is_that_of_the_log_loss():
@@ -356,6 +368,21 @@ def test_digits_are_learnt_better_than_by_peers():
     run = rue.learn(X[order], y[order], task="classify")
     assert run.risk < 0.27
     assert run.mistakes / run.examples < 0.075
+
+
+@pytest.mark.parametrize("late", [0, 400])
+@pytest.mark.parametrize("wide", [False, True])
+def test_two_classes_are_learnt_as_well_as_by_the_learner_of_two(wide, late):
+    """Also where the second class comes late: before, the weights of the only class grew without end."""
+    rng = np.random.default_rng(5)
+    Z = (rng.random((1200, 300)) < 0.03) if wide else rng.normal(size=(1200, 6))
+    scores = Z @ rng.normal(size=Z.shape[1]) * 2.0 + rng.logistic(size=1200)
+    y = np.where(scores > np.median(scores), "yes", "no")
+    order = np.argsort((y == "yes") | (np.arange(1200) >= late), kind="stable")  # "no" alone at first
+    X, y = Z[order] * 1.0, y[order]
+    two, several = rue.learn(X, y), rue.learn(X, y, task="multiclass")
+    assert several.mistakes <= 1.15 * two.mistakes  # before: 2 to 7 times as many where "yes" comes late
+    assert several.risk <= 1.02 * two.risk + math.log(2.0) / 1200  # and what naming the second class costs
 
 
 # Through the house.

@@ -63,7 +63,7 @@ def test_the_mixture_is_scored_as_when_it_runs_alone():
         p = learner.predict(X[i])
         new = y[i] > len(p) - 1
         chances[i, : len(p) - 1] = p[1:]
-        chances[i, int(y[i]) - 1] = p[0] if new else p[int(y[i])]
+        chances[i, int(y[i]) - 1] = p[0] / learner.names_of_next if new else p[int(y[i])]
         learner.update(X[i], y[i], weights[i])
     losses, _ = log_loss(chances, y)
     assert found["mixture"].loss == pytest.approx(float(weights @ losses), rel=1e-9)
@@ -95,21 +95,23 @@ def test_baselines_and_what_there_is_not():
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_scikit_learn_is_what_one_would_type(form):
+def test_scikit_learn_is_what_one_would_type(form, interpreted):
     from sklearn.linear_model import SGDClassifier
+    from sklearn.preprocessing import StandardScaler
 
     X, y = stream()
-    X, weights = form(X), np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    scaler, weights = StandardScaler(), np.random.default_rng(1).uniform(0.5, 2.0, len(y))
     model, chances = SGDClassifier(loss="log_loss"), np.full((len(y), 3), 1.0 / 3.0)
     for i in range(len(y)):
+        x = scaler.partial_fit(X[i : i + 1]).transform(X[i : i + 1])
         if i:
-            chances[i] = model.predict_proba(X[i : i + 1])[0]
-        model.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=weights[i : i + 1], classes=[1.0, 2.0, 3.0])
+            chances[i] = model.predict_proba(x)[0]
+        model.partial_fit(x, y[i : i + 1], sample_weight=weights[i : i + 1], classes=[1.0, 2.0, 3.0])
     losses, wrong = log_loss(chances, y)
-    found = entry(X, y, "sklearn", weights=weights)
+    found = entry(form(X), y, "sklearn", weights=weights)
     assert found.loss == pytest.approx(float(weights @ losses), rel=1e-9)
     assert found.mistakes == int(wrong.sum())
-    assert found.note == "example by example; told of 3 classes before it starts"
+    assert found.note == "example by example, StandardScaler first; told of 3 classes before it starts"
 
 
 def test_river_is_what_one_would_type():

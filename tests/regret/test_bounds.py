@@ -25,20 +25,14 @@ D = 3  # features
 _resolve = Kernel.resolve
 
 
-@pytest.fixture(scope="module", autouse=True)
-def interpreted():
-    """The kernels uncompiled, on short streams: forty combinations would take minutes to compile."""
-    Kernel.resolve = lambda kernel, *args: kernel.interpreted
-    yield
-    Kernel.resolve = _resolve
+# Forty combinations on short streams would take minutes to compile.
+pytestmark = pytest.mark.usefixtures("interpreted_module")
 
 
 @pytest.fixture
-def compiled(interpreted):
+def compiled(interpreted_module, monkeypatch):
     """The kernels as users run them."""
-    changed, Kernel.resolve = Kernel.resolve, _resolve
-    yield
-    Kernel.resolve = changed
+    monkeypatch.setattr(Kernel, "resolve", _resolve)
 
 
 def stream(seed, task, rows=None, scale=None):

@@ -53,6 +53,7 @@ def _tables() -> None:
     _command("learn", "classes.csv", "--target", "y", "--model", "m.rue", "--predictions", "p.csv", "-q")
     _command("predict", "m.rue", "classes.csv", "-o", "q.csv")
     _command("learn", "several.csv", "--target", "y", "--model", "s.rue", "-q")
+    _command("learn", "classes.csv", "--target", "y", "--text", "word", "-q")
 
 
 def _text() -> None:

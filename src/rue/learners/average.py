@@ -26,10 +26,9 @@ class Average:
     ...     after: float
     ...     def alpha(self, t, eta):
     ...         return 1.0 if t > self.after else 0.0
-    >>> learner = rue.Perceptron(average=Late(1), intercept=False)
-    >>> _ = learner.run([[1.0], [-1.0], [1.0]], [1, 1, 1])  # plays 0, 1 and 0
-    >>> learner.average
-    array([0.5])
+    >>> learner = rue.Perceptron(average=Late(100))  # leaves out the first hundred points
+    >>> Late(100).alpha(100, 1.0), Late(100).alpha(101, 1.0)
+    (0.0, 1.0)
     """
 
     keeps: ClassVar[bool] = True
@@ -77,10 +76,8 @@ class ByTime(Average):
     """α_t = t: later points count more, which goes with the SVM of A6 and removes the logarithm from its rate.
 
     >>> import rue
-    >>> learner = rue.Perceptron(average="t", intercept=False)
-    >>> _ = learner.run([[1.0], [1.0]], [1, 1])  # plays 0 and 1, which count 1 and 2
-    >>> learner.average.round(3)
-    array([0.667])
+    >>> rue.SVM(0.1, average="t").algorithm.average.alpha(3.0, 0.5)
+    3.0
 
     Lacoste-Julien, Schmidt and Bach 2012; docs/theory.md, A6 and B11.
     """
@@ -95,10 +92,8 @@ class BySteps(Average):
     """α_t = η_t: the average for decreasing steps, whose rounds count α_t·f (B11).
 
     >>> import rue
-    >>> learner = rue.OGD("hinge", "reals", "sqrt:1", average="steps", intercept=False)
-    >>> _ = learner.run([[1.0], [1.0]], [1, 1])  # plays 0 and 1 with the steps 1 and 1/√2
-    >>> learner.average.round(3)
-    array([0.414])
+    >>> rue.OGD("hinge", "ball:10", average="steps").algorithm.average.alpha(3.0, 0.5)
+    0.5
 
     docs/theory.md, B11.
     """

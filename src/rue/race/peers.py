@@ -1,15 +1,21 @@
-"""Peers: other systems at their defaults, given the same examples one by one: Vowpal Wabbit, River, scikit-learn.
+"""Peers: other systems as their documentation recommends them: Vowpal Wabbit, River, scikit-learn.
 
-A peer is imported, or started as a process, when it is opened. It predicts each example before it learns it, on the
-scale of the loss: log-odds for logistic loss, the score of `LogLoss` for more than two classes. An example of weight 0
-is predicted and not learnt, as everywhere in rue. Vowpal Wabbit and scikit-learn must know the number of classes before
-they start. So all three peers are told it, and begin with equal probabilities; rue's learners discover the classes.
+All are given the same examples one by one. A peer is imported, or started as a process, when it is opened. It predicts
+each example before it learns it, on the scale of the loss: log-odds for logistic loss, the score of `LogLoss` for more
+than two classes. An example of weight 0 is predicted and not learnt, as everywhere in rue. Vowpal Wabbit and
+scikit-learn must know the number of classes before they start. So all three peers are told it, and begin with equal
+probabilities; rue's learners discover the classes.
+
+Gradient descent with a rate wants features of one size. Vowpal Wabbit scales them itself. The two others get the online
+scaler of their own library in front: `StandardScaler`, or for sparse rows `MaxAbsScaler`, which keeps zeros, and leaves
+features that are 0 or 1 as they are. Columns that hashing has left empty are not there for them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import math
 import os
 import subprocess
@@ -25,29 +31,52 @@ import numpy as np
 from rue.errors import RueError, SettingsError
 from rue.streams import Block
 
-__all__ = ["LEAST", "PEERS", "Broken", "Peer", "installed", "open_peer", "takes_part"]
+__all__ = ["LEAST", "LIMIT", "PEERS", "Broken", "Peer", "TooSlow", "installed", "open_peer", "takes_part"]
 
 LEAST = 1e-15
 """The least probability that River counts with, as its own log loss has it, and of a class a peer does not know."""
 
 FULL = 512
-"""Up to so many features River is given the zeros of a sparse row too."""
+"""If the first rows, sparse ones, have up to so many features, River and scikit-learn are given their zeros too."""
+
+LIMIT = 60.0
+"""Seconds that a peer may work if nobody says otherwise."""
 
 
 class Broken(RueError):
     """A peer that cannot go on: its numbers are no numbers any more."""
 
 
+class TooSlow(RueError):
+    """A peer that has worked as long as it may; `predictions` are those it made of the block it was given."""
+
+    def __init__(self, predictions: Any) -> None:
+        super().__init__("it has worked as long as it may")
+        self.predictions = predictions
+
+
 class Peer(Protocol):
     """A learner of another system, as a race drives it."""
 
-    about: str
-    """What it is, in its own system's words."""
-    note: str
-    """What to know when reading its seconds."""
+    limit: float
+    """Seconds that it may work."""
+
+    @property
+    def about(self) -> str:
+        """What it is, in its own system's words."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What to know when reading its numbers."""
+        ...
+
+    def look_at(self, block: Block) -> None:
+        """See which features a block has, before it is learnt part by part."""
+        ...
 
     def learn(self, block: Block) -> Any:
-        """Predict and then learn each row of a block whose labels are as the loss takes them."""
+        """Predict and then learn each row of a block whose labels are as the loss takes them; may raise `TooSlow`."""
         ...
 
     def close(self) -> None:
@@ -103,7 +132,7 @@ class VowpalWabbit:
         self.arguments += [] if intercept else ["--noconstant"]
         self.about = "vw " + " ".join(self.arguments)
         self.process: Any = None
-        self.seconds = 0.0
+        self.seconds, self.limit, self.waited = 0.0, LIMIT, 0.0
 
     def _start(self, block: Block) -> None:
         many = min(28, (block.width * self.classes).bit_length())  # a feature has a weight for each class
@@ -118,6 +147,9 @@ class VowpalWabbit:
             stderr=self.stderr,
         )
 
+    def look_at(self, block: Block) -> None:
+        """Nothing: it hashes what comes."""
+
     def learn(self, block: Block) -> Any:
         if self.process is None:
             self._start(block)
@@ -127,8 +159,13 @@ class VowpalWabbit:
             lines.append(f"{self._label(y, weight)} | {features}\n")
         sender = threading.Thread(target=self._send, args=("".join(lines).encode("ascii"),), daemon=True)
         sender.start()
-        out = np.empty(len(block))
+        out, started = np.empty(len(block)), time.monotonic() - self.waited
         for i, y in enumerate(block.labels().tolist()):
+            self.waited = time.monotonic() - started
+            if self.waited > self.limit:
+                self.process.kill()
+                sender.join()
+                raise TooSlow(out[:i])
             line = self.process.stdout.readline()
             if not line:
                 self.stderr.seek(0)
@@ -170,11 +207,35 @@ def _chances(line: bytes) -> dict[float, float]:
 class _OneByOne:
     """Predict and learn one row at a time, in this process."""
 
-    about: str
+    least_filled = 0.0
+    """From which share of numbers other than 0 on sparse rows are given with their zeros, if `FULL` allows it."""
 
     def __init__(self, classes: int) -> None:
-        self.many, self.seconds = classes, 0.0
-        self.note = f"example by example{_classes_note(classes)}"
+        self.many, self.seconds, self.limit = classes, 0.0, LIMIT
+        self.places: dict[int, int] = {}
+        """The features of sparse rows that have come, numbered in this order."""
+        self.zeros: bool | None = None
+        """Whether sparse rows are given with their zeros, which the first block decides."""
+
+    @property
+    def note(self) -> str:
+        return f"example by example, {self._scaler()} first{_classes_note(self.many)}"
+
+    def _scaler(self) -> str:
+        """The name of the scaler, which River and scikit-learn call alike."""
+        return "MaxAbsScaler" if self.zeros is False else "StandardScaler"
+
+    def look_at(self, block: Block) -> None:
+        """Number the features that are new."""
+        if not block.sparse:
+            self.zeros = True
+            return
+        X = block.X
+        for j in np.unique(X.indices[X.indptr[0] : X.indptr[-1]]).tolist():
+            self.places.setdefault(j, len(self.places))
+        if self.zeros is None:
+            filled = int(X.indptr[-1] - X.indptr[0]) >= self.least_filled * len(block) * len(self.places)
+            self.zeros = filled and len(self.places) <= FULL
 
     def example(self, x: Any, y: float, weight: float) -> float:
         """The prediction made before learning."""
@@ -189,6 +250,8 @@ class _OneByOne:
         columns = zip(self.examples(block), block.labels().tolist(), _weights(block), strict=True)
         try:
             for i, (x, y, weight) in enumerate(columns):
+                if self.seconds > self.limit:
+                    raise TooSlow(out[:i])
                 started = time.thread_time()
                 out[i] = self.example(x, y, weight)
                 self.seconds += time.thread_time() - started
@@ -203,9 +266,9 @@ class _OneByOne:
 class River(_OneByOne):
     """`StandardScaler | LogisticRegression` or `LinearRegression`, by dicts; of many classes `SoftmaxRegression`.
 
-    The last has no intercept and takes no weights, and learns classes that it was not told of too. Of up to `FULL`
-    features every one is in the dict: the scaler takes a feature that is left out for unknown, not 0, and finds that
-    one which is always 1 when it is there says nothing.
+    The last has no intercept and takes no weights, and learns classes that it was not told of too. A `StandardScaler`
+    takes a feature that is left out of the dict for unknown, not 0, and finds that one which is always 1 when it is
+    there says nothing. So up to `FULL` features are all in the dict, and with more the scaler is `MaxAbsScaler`.
     """
 
     def __init__(self, loss: Any, intercept: bool, classes: int) -> None:
@@ -217,17 +280,26 @@ class River(_OneByOne):
             model: Any = linear_model.SoftmaxRegression()
             for c in range(1, 1 + classes):
                 model.weights[float(c)]  # a defaultdict, in which every class begins with weights of 0
-            self.note += "; no intercept"
         else:
             kind = linear_model.LogisticRegression if self.classes else linear_model.LinearRegression
             model = kind() if intercept else kind(intercept_lr=0.0)
-        self.model: Any = preprocessing.StandardScaler() | model
-        self.about = f"river {self.model}"
-        self.width = 0
+        self.scalers = preprocessing
+        self.linear: Any = model
+        self.model: Any = None
+
+    @property
+    def note(self) -> str:
+        return f"{super().note}{'; no intercept' if self.many else ''}"
+
+    @property
+    def about(self) -> str:
+        return f"river {self._scaler()} | {type(self.linear).__name__}"
 
     def examples(self, block: Block) -> Iterator[Any]:
-        self.width = max(self.width, block.width)
-        zeros = dict.fromkeys(range(self.width), 0.0) if self.width <= FULL else {}
+        self.look_at(block)
+        if self.model is None:
+            self.model = getattr(self.scalers, self._scaler())() | self.linear
+        zeros = dict.fromkeys(itertools.islice(self.places, FULL), 0.0) if self.zeros else {}
         return (zeros | dict(zip(columns, values, strict=True)) for columns, values in _rows(block))
 
     def example(self, x: Any, y: float, weight: float) -> float:
@@ -250,10 +322,16 @@ class River(_OneByOne):
 
 
 class ScikitLearn(_OneByOne):
-    """`SGDClassifier(loss="log_loss")` or `SGDRegressor()` by `partial_fit`, which wants all columns it ever sees.
+    """`SGDClassifier(loss="log_loss")` or `SGDRegressor()` by `partial_fit`, behind a scaler that learns so too.
 
-    Of more than two classes it learns one against all, and none that it was not told of.
+    It is `MaxAbsScaler` where more than half of the features of a row are 0, mostly indicators, which the
+    documentation says need no scaling: on 4,000 rows of the census, log loss 5.5; with `StandardScaler` 38.5. The
+    scaler sees the features of an example before it is predicted, never its label. Both want all columns they ever
+    see: one that is new has been 0 so far. Of more than two classes it learns one against all, and none that it was
+    not told of.
     """
+
+    least_filled = 0.5
 
     def __init__(self, loss: Any, intercept: bool, classes: int) -> None:
         from sklearn.linear_model import SGDClassifier, SGDRegressor
@@ -263,11 +341,20 @@ class ScikitLearn(_OneByOne):
         self.labels = [1.0 + c for c in range(classes)] or [-1.0, 1.0]
         settings = {} if intercept else {"fit_intercept": False}
         self.model: Any = SGDClassifier(loss="log_loss", **settings) if self.classes else SGDRegressor(**settings)
-        self.about = f"sklearn {self.model!r}"
+        self.scaler: Any = None
         self.width = 0
 
+    @property
+    def about(self) -> str:
+        return f"sklearn {self._scaler()}() | {self.model!r}"
+
     def examples(self, block: Block) -> Iterator[Any]:
-        self._widen(block.width)
+        from sklearn import preprocessing
+
+        self.look_at(block)
+        if self.scaler is None:
+            self.scaler = getattr(preprocessing, self._scaler())()
+        self._widen(len(self.places) if block.sparse else block.width)
         if not block.sparse:
             X = np.ascontiguousarray(block.X, dtype=np.float64)
             return (X[i : i + 1] for i in range(len(X)))
@@ -276,19 +363,25 @@ class ScikitLearn(_OneByOne):
     def _sparse(self, block: Block) -> Iterator[Any]:
         from scipy.sparse import csr_matrix
 
-        X, data = block.X, np.asarray(block.X.data, dtype=np.float64)
-        for begin, end in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True):
-            ends = np.array([0, end - begin], dtype=np.int32)
-            yield csr_matrix((data[begin:end], X.indices[begin:end], ends), shape=(1, self.width))
+        for columns, values in _rows(block):
+            places = [self.places[j] for j in columns]
+            x = csr_matrix((values, places, [0, len(places)]), shape=(1, self.width))
+            yield x.toarray() if self.zeros else x
 
     def _widen(self, width: int) -> None:
-        """A stream of text may grow wider: new columns have weight 0."""
-        known = self.width
-        self.width = max(self.width, width)
-        if hasattr(self.model, "coef_") and self.width > known:
-            more = [(0, 0)] * (self.model.coef_.ndim - 1) + [(0, self.width - known)]
-            self.model.coef_ = np.pad(self.model.coef_, more)
-            self.model.n_features_in_ = self.width
+        """A stream of text may grow wider: new columns have weight 0, and have been 0 for the scaler."""
+        more = width - self.width
+        if more <= 0:
+            return
+        if hasattr(self.scaler, "n_features_in_"):
+            for name, value in (("mean_", 0.0), ("var_", 0.0), ("max_abs_", 0.0), ("scale_", 1.0)):
+                if hasattr(self.scaler, name):
+                    setattr(self.scaler, name, np.append(getattr(self.scaler, name), np.full(more, value)))
+            self.scaler.n_features_in_ = width
+        if hasattr(self.model, "coef_"):
+            self.model.coef_ = np.pad(self.model.coef_, [(0, 0)] * (self.model.coef_.ndim - 1) + [(0, more)])
+            self.model.n_features_in_ = width
+        self.width = width
 
     def learn(self, block: Block) -> Any:
         from sklearn import config_context
@@ -298,6 +391,9 @@ class ScikitLearn(_OneByOne):
 
     def example(self, x: Any, y: float, weight: float) -> float:
         p, begun = 0.0, hasattr(self.model, "coef_")
+        if weight > 0.0:
+            self.scaler.partial_fit(x)
+        x = self.scaler.transform(x) if hasattr(self.scaler, "scale_") else x
         if self.many:
             chances = self.model.predict_proba(x)[0].tolist() if begun else [1.0 / self.many] * self.many
             p = _score(dict(zip(self.labels, chances, strict=True)), y)
@@ -335,7 +431,5 @@ def open_peer(name: str, loss: Any, intercept: bool, classes: int = 0) -> Peer:
         package = _PACKAGES.get(module, module)
         raise SettingsError(f"{name} is not installed: pip install {package}, or leave it out of --learners.")
     if not takes_part(loss):
-        raise SettingsError(
-            f"{name} runs at its defaults, for logistic and square loss, not for {loss!r}: leave it out."
-        )
+        raise SettingsError(f"{name} takes part for logistic and square loss, not for {loss!r}: leave it out.")
     return opens(loss, intercept, max(classes, 2) if loss.task == "multiclass" else 0)

@@ -22,13 +22,14 @@ from rue.learners.gradient import require_loss
 from rue.learners.mixture.standing import next_mark
 from rue.learners.softmax.multiclass import LogLoss
 from rue.race.entries import Entry, Race
-from rue.race.peers import LEAST, PEERS, Broken, installed, open_peer, takes_part
+from rue.race.peers import LEAST, LIMIT, PEERS, Broken, TooSlow, installed, open_peer, takes_part
 from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import NoAccounts
 from rue.runs.baselines import Baselines
 from rue.runs.driver import Driver, default_learner
 from rue.streams import Block, Labels, blocks, missing_labels
+from rue.streams.labels import number_note
 
 __all__ = ["Racing", "race"]
 
@@ -75,6 +76,8 @@ class _Contestant:
         self.name, self.runner, self.evidence = name, runner, evidence
         self.own = isinstance(runner, _Own)
         self.left_out, self.broken = 0, ""
+        self.stopped_at: int | None = None
+        """How many examples it got through if it took too long."""
         self.course: list[tuple[int, float]] = []
 
     def learn(self, block: Block, intercept: bool, before: int) -> None:
@@ -84,10 +87,17 @@ class _Contestant:
         except Broken as error:
             self.broken = f"{error}, within {before + len(block):,} examples"
             return
+        except TooSlow as error:
+            out = error.predictions
+            block = block.part(0, out.size)
+            self.stopped_at = before + out.size
         if np.isinf(out).any() or (not self.own and np.isnan(out).any()):
             self.broken = f"diverged within {before + len(block):,} examples"
             return
         self.left_out += self.evidence.enter(block, out, intercept, 0)
+        if self.stopped_at is not None:
+            risk = "" if self.risk is None else f", at a risk of {self.risk:.4g}"
+            self.broken = f"stopped after {self.runner.limit:g} s and {_examples(self.stopped_at)}{risk}"
 
     @property
     def seconds(self) -> float:
@@ -135,7 +145,11 @@ class Racing:
         bad: str = "stop",
         intercept: bool = True,
         budget: int | None = None,
+        limit: float | None = LIMIT,
     ) -> None:
+        if limit is not None and not limit > 0.0:
+            raise SettingsError(f"race: limit is a number of seconds above 0, or None, not {limit!r}.")
+        self.limit = math.inf if limit is None else float(limit)
         if bad not in ("stop", "skip"):
             raise SettingsError(f"race: bad must be 'stop' or 'skip', not {shown(bad)}.")
         self.named = learners is not None
@@ -187,7 +201,9 @@ class Racing:
                 self.notes.append(f"{one} did not run: it takes part with logistic and square loss only.")
                 return None
             self.peer_classes = 0 if self.labels is None else max(2, len(self.labels.classes))
-            return open_peer(one, self.loss, self.intercept, self.peer_classes)
+            peer = open_peer(one, self.loss, self.intercept, self.peer_classes)
+            peer.limit = self.limit
+            return peer
         settings: dict[str, Any] = {"intercept": self.intercept, **({} if self._many else {"loss": self.loss})}
         if _spec(one) == "mixture" and self.budget is not None:
             settings["budget"] = self.budget
@@ -220,6 +236,7 @@ class Racing:
         if self.labels is None:
             self.labels = Labels.of(y, self.task) if self.loss is None else Labels.under(self.loss, y)
             task = self.labels.task
+            self.notes += number_note(y) if (self.task, task) == ("auto", "regress") else []
             if task == "multiclass":
                 self.loss = LogLoss()
                 self._line_up()
@@ -238,6 +255,9 @@ class Racing:
         assert self.labels is not None
         self.labels = self.labels.extended(block.y)
         block = self._usable(Block(block.X, self.labels.encode(block.y), block.weights), block.y)
+        for lane in self.lanes:
+            if not lane.own and not lane.broken:
+                lane.runner.look_at(block)
         begin = 0
         while begin < len(block):
             mark = next_mark(self.seen)
@@ -328,7 +348,7 @@ class Racing:
             at_least,
             self.baselines.best_constant(self.loss),
             self.baselines.no_change(self.loss),
-            (*self.notes, *self._class_notes()),
+            (*self.notes, *self._class_notes(), *self._notes_of_stopped(entries[0])),
         )
 
     def _at_least(self) -> tuple[float | None, Any]:
@@ -358,10 +378,24 @@ class Racing:
             notes.append(f"{came}: what {', '.join(peers)} does not know has probability {LEAST:g}{never}.")
         return notes
 
+    def _notes_of_stopped(self, best: Entry) -> list[str]:
+        """How those who took too long stood beside the best one, when both had learnt as much."""
+        notes = []
+        for lane in self.lanes:
+            marks = [(t, risk, dict(best.course)[t]) for t, risk in lane.course if t in dict(best.course)]
+            if lane.stopped_at is not None and marks:
+                t, own, other = marks[-1]
+                notes.append(f"after {_examples(t)} {lane.name} stood at {own:.4g}, {best.name} at {other:.4g}.")
+        return notes
+
     def abandon(self) -> None:
         """End the processes of peers after an error."""
         for lane in self.lanes:
             lane.runner.close()
+
+
+def _examples(many: int) -> str:
+    return f"{many:,} example{'s' * (many != 1)}"
 
 
 def _spec(one: Any) -> str:
@@ -380,21 +414,24 @@ def race(
     bad: str = "stop",
     intercept: bool = True,
     task: str = "auto",
+    limit: float | None = LIMIT,
 ) -> Race:
     """Run learners side by side on one stream, each example scored before it is learnt, and certify each.
 
-    `learners` are learners, specs such as "ogd", or other systems at their defaults: "vw", "river" and "sklearn". If
-    none is given, the mixture, AdaGrad, OGD and the other systems that are installed run; the other systems take part
-    with logistic and square loss only. All are scored by the same `loss` (docs/theory.md, Q1); certificates (D1, D3)
-    are about all linear models of norm ≤ `radius`, of features in units of their largest magnitude. With more than two
-    classes (`task` as in `learn`) the mixture and the other systems run under log loss, and there is no certificate.
+    `learners` are learners, specs such as "ogd", or other systems as their documentation recommends them: "vw",
+    "river" and "sklearn", the last two with the scaler of their library in front. If none is given, the mixture,
+    AdaGrad, OGD and the other systems that are installed run; the other systems take part with logistic and square
+    loss only, and each is stopped after `limit` seconds of its own work (None: never), which its note says. All are
+    scored by the same `loss` (docs/theory.md, Q1); certificates (D1, D3) are about all linear models of norm ≤
+    `radius`, of features in units of their largest magnitude. With more than two classes (`task` as in `learn`) the
+    mixture and the other systems run under log loss, and there is no certificate.
 
     >>> import rue
     >>> X, y = rue.census()
     >>> print([entry.name for entry in rue.race(X[:2000], y[:2000], learners=["ogd", "mixture"]).entries])
     ['mixture', 'ogd']
     """
-    racing = Racing(learners, loss=loss, task=task, radius=radius, bad=bad, intercept=intercept)
+    racing = Racing(learners, loss=loss, task=task, radius=radius, bad=bad, intercept=intercept, limit=limit)
     before = 0
     try:
         for block in blocks(X, y, weights):

@@ -136,8 +136,8 @@ class Data:
             )
         if not in_memory and (self.y is not None or self.weights is not None):
             raise SettingsError(f"{self.sources[0].name}: labels and weights are in the file, not arrays beside it.")
-        decimal = self.decimal if self.columns is None else self.columns.decimal
-        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line, decimal=decimal)
+        self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line)
+        self._format.decimal = self.decimal if self.columns is None else self.columns.decimal
 
     @classmethod
     def like(

@@ -17,10 +17,12 @@ from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
 from rue.outputs import require_apart, require_not_read, require_writable
 from rue.pictures.figures import require_picture
+from rue.race.peers import LIMIT
 from rue.race.race import Racing
 from rue.reports.report import write_report
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.data import Data
+from rue.streams.settling import settle
 
 __all__ = ["race"]
 
@@ -36,15 +38,24 @@ def race(
         str | None,
         typer.Option(
             metavar="A,B,C",
-            help="mixture, adagrad, ogd, adaptive, perceptron, …, and vw, river, sklearn at their defaults. If not "
-            "given: mixture, adagrad, ogd and those of the three that are installed. Of more than two classes: mixture "
-            "and the three.",
+            help="mixture, adagrad, ogd, adaptive, perceptron, …, and vw, river, sklearn (the last two with their own "
+            "scalers). If not given: mixture, adagrad, ogd and those of the three that are installed. Of more than two "
+            "classes: mixture and the three.",
             rich_help_panel="Learner",
         ),
     ] = None,
     learning: Annotated[o.LearnerOptions, "loss budget no_intercept"],
+    limit: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.0,
+            help="Stop vw, river or sklearn after so many seconds of its own work; 0 for no limit.",
+            rich_help_panel="Learner",
+        ),
+    ] = LIMIT,
     radius: Annotated[float, typer.Option(help="Certify against every linear model of this norm at most.")] = 10.0,
-    data: o.DataOptions,
+    data: Annotated[o.DataOptions, "target task format bits weight drop category separator max_line bad"],
     report_path: o.ReportPath = None,
     plot: Annotated[
         str | None, typer.Option(metavar="OUT.png|.svg", help="Draw the risk of each against time.")
@@ -73,6 +84,7 @@ def race(
         bad=data.bad,
         intercept=learning.intercept,
         budget=learning.budget,
+        limit=limit or None,
     )
     stream = data.open(paths)
     require_not_read(outputs, stream.paths)
@@ -109,7 +121,8 @@ def _split(text: str) -> list[str]:
 
 
 def _run(racing: Racing, stream: Data, stop: threading.Event, progress: _Progress) -> None:
-    for chunk in stream.reads(stop):
+    loss_task = racing.task if racing.loss is None else racing.loss.task
+    for chunk in settle(stream.reads(stop), racing.begin, loss_task, stops_at_bad=racing.bad == "stop"):
         wrong = chunk.first_bad
         if wrong and racing.bad == "stop":
             raise DataError(f"{str(chunk.error(wrong)).rstrip('.')} (--bad skip passes over it).")

@@ -61,7 +61,7 @@ from rue.memory import aligned_zeros
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register
 
-__all__ = ["KIND_NAMES", "Mixture", "Pooled"]
+__all__ = ["KIND_NAMES", "Mixture", "Pooled", "margin_step"]
 
 GRID, MATRIX_GRID = (2.0**-8, 2.0**6), (2.0**-5, 2.0**2)
 """The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5."""
@@ -174,21 +174,27 @@ _OCTAVE = math.log(2.0) * 2.0**-32
 _ONE = 1.5 * 2.0**52 + (1023.0 - 0.043) * 2.0**32
 
 
-@lanes()
-def step_of(p: Any, right: Any, wrong: Any, reach: Any, y: Any) -> Any:
-    """As `Logistic.prox` does it, but to 2e-4 on average, 3 % at worst.
+def margin_step(z: Any, right: Any, wrong: Any, reach: Any) -> Any:
+    """How far an implicit step moves the margin z of the label that came: `Logistic.prox`, to 2e-4 on average.
 
-    The step s has s(1 + e^{z + s}) = a. It is less than a·wrong, and than Lambert's W(a·e^−z), of which a rough value
-    will do; a round of Halley's method on the logarithm of the equation does the rest.
+    To 3 % at worst. The step s has s(1 + e^{z + s}) = a, the `reach`; `right` and `wrong` are the probabilities that z
+    stands for. It is less than a·wrong, and than Lambert's W(a·e^−z), of which a rough value will do; a round of
+    Halley's method on the logarithm of the equation does the rest.
     """
-    a, z = higher(reach, 1e-200), y * p
+    a = higher(reach, 1e-200)
     x = rough_log(1.0 + a * wrong / right)
     step = lower(a * wrong, x * (1.0 - rough_log(1.0 + x) / (2.0 + x)))
     e = exp_roughly(z + step)
     slant, reached = e / (1.0 + e), step * (1.0 + e)
     first, short = 1.0 + step * slant, reached - a
     second = step * step * (slant - slant * slant) - 1.0
-    return -y * (step * (1.0 - lower(2.0 * short * first / (first * first * (reached + a) - short * second), 0.9)))
+    return step * (1.0 - lower(2.0 * short * first / (first * first * (reached + a) - short * second), 0.9))
+
+
+@lanes()
+def step_of(p: Any, right: Any, wrong: Any, reach: Any, y: Any) -> Any:
+    """The step that moves a prediction p, for label y."""
+    return -y * margin_step(y * p, right, wrong, reach)
 
 
 @parameter

@@ -46,7 +46,7 @@ FEATURE_STATS = Numbers(*list(STATS)[:4])
 
 SUMS = Numbers(
     Number("sum_0", "Kind 0: Σg²x².", least=0.0),
-    Number("sum_1", "Kind 1: Σg²x².", least=0.0),
+    Number("sum_1", "Kind 1: Σhx².", least=0.0),
     Number("sum_2", "Kind 2: Σg²x², of which 1 % is forgotten at each visit.", merge="maximum", least=0.0),
 )
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled import kernel, noinline, parameter
-from rue.compiled.arithmetic import log
+from rue.compiled import kernel, lanes, noinline, parameter
+from rue.compiled.arithmetic import higher, log
 from rue.errors import SettingsError
 from rue.learners import loop
 from rue.learners.mixture.layout import COST, RATED_MEMBERS, RATES, SCRATCH, SHARES, STEP
 from rue.learners.mixture.mixing import Pooling, open_memory
-from rue.learners.mixture.mixture import KIND_NAMES
+from rue.learners.mixture.mixture import KIND_NAMES, margin_step
 from rue.learners.points import T
 from rue.learners.softmax.layout import (
     CENTRES,
@@ -45,16 +45,26 @@ from rue.streams.labels import MOST_CLASSES
 
 __all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes", "run_class_rows"]
 
-GRID = (2.0**-6, 2.0**2)
-"""The ends of the grid of rates."""
-SOFTMAX_NAMES = (*KIND_NAMES[:3], "adaptive, centred", "second order, centred", "second order, centred, forgetting")
+GRID, MATRIX_GRID = (2.0**-9, 2.0**5), (2.0**-6, 2.0**1)
+"""The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5; half those of `Mixture`.
+
+Of two classes both have weights that move, so that a score against the other moves twice as far.
+"""
+SOFTMAX_NAMES = (
+    KIND_NAMES[0],
+    KIND_NAMES[3],
+    KIND_NAMES[2],
+    "adaptive, centred",
+    "second order, centred",
+    "second order, centred, forgetting",
+)
 """What kinds 0 to 5 of `rue.learners.softmax.softmax` are called."""
 NOTES = 512
 """For how many features of a row the directions are noted; those of the others are computed again."""
 MANY_FEATURES = 2**12
 """From how many features on only those that occur have a place, which holds numbers for each class and rate."""
-_UNLIKELY = 60.0
-"""−ln of the smallest odds that members give to a class they know."""
+_LEAST = 1e-30
+"""Less than any probability that members give to a class they know."""
 _SUMS = 8 * WIDE
 """The bytes a feature and class take in addition to the weights."""
 
@@ -89,6 +99,12 @@ class LogLoss(Loss):
         """In the accounts slopes are 0: there is no certificate for models with a score a class."""
         for i in range(first, first + many):
             values[i], slopes[i] = self.value(p[i], y[i]), 0.0
+
+
+@lanes()
+def step_along(right: Any, wrong: Any, along: Any, rate: Any, weight: Any) -> Any:
+    """An implicit step in units of ⟨f, x⟩, from the probabilities of the class that came and of the others together."""
+    return margin_step(log(right / wrong), right, wrong, rate * weight * along) / higher(along, 1e-150)
 
 
 @parameter
@@ -132,11 +148,11 @@ class SoftmaxRule:
         experts.charge(cost, weight, point.scratch, point.scratch)  # which has a row to spare
         running = m[CLOSED] == 0.0
         point.measure(row, c, weight)
-        self.find_curvatures(point, weight)
         if running and m[CLOSED] > 0.0:
             for kind in range(KINDS - 1, WIDE - 1, -1):
                 experts.retire(kind)
         self.choose_steps(point, c, weight)
+        self.find_curvatures(point, weight)
         point.advance(row)
         m[T] += 1.0
 
@@ -160,33 +176,49 @@ class SoftmaxRule:
     def choose_steps(self, point: Any, y: Any, weight: Any) -> None:
         """How far each member's scores are to move, for each class, into `scores`.
 
-        Down the gradient, P − 1{c = y}, but so far at most that the odds of y pass 1 by a factor of 1 + rate·⟨f, x⟩:
-        where an implicit step would end at most.
+        Down the gradient of the log loss, and as far as an implicit step goes: z, the score of y against all the others
+        together, moves to argmin_q a·ln(1 + e^−q) + ½(q − z)² with a = rate·weight·⟨f, x⟩. So no rate overshoots.
         """
         r, many, chances, steps = len(point.rates), point.members.shape[1], point.chances, point.scores
-        rest, step = point.scratch[0], point.scratch[STEP]
+        right, wrong, along, step = point.scratch[0], point.scratch[1], point.scratch[2], point.scratch[STEP]
         highest = int(point.memory[HIGHEST])
         for i in range(many):
-            rest[i] = 0.0
-            step[i] = point.along[y, i // r]
+            wrong[i] = 0.0
+            along[i] = point.along[y, i // r]
         for c in range(highest):
             for i in range(many):
-                rest[i] += chances[c * many + i] if c != y else 0.0
+                wrong[i] += chances[c * many + i] if c != y else 0.0
+        known = chances[y * many] > 0.0 and wrong[0] > 0.0
         for i in range(many):
-            rest[i] = rest[i] if rest[i] > 0.0 else 1.0  # there was no class before
+            right[i] = max(chances[y * many + i], _LEAST)
+            wrong[i] = wrong[i] if known else 1.0
         for c in range(highest):
             for i in range(many):
-                part = chances[c * many + i] / rest[i] if c != y else 0.0
-                step[i] += part * part * point.along[c, i // r]
-        for i in range(many):
-            along, odds = step[i], rest[i] / max(chances[y * many + i], 1e-30)
-            reach = weight * point.members[RATES, i] * along
-            behind = min(_UNLIKELY, max(0.0, log(max(odds, 1e-30))))
-            step[i] = min(reach * rest[i], behind + log(1.0 + reach)) / along if along > 0.0 else 0.0
+                part = chances[c * many + i] / wrong[i] if c != y else 0.0
+                along[i] += part * part * point.along[c, i // r]
+        if not known:
+            self.score_first(point, y)
+        step_along(0, many, step, right, wrong, along, point.members[RATES], weight)
         for c in range(highest):
             for i in range(many):
-                part = chances[c * many + i] / rest[i]
+                part = chances[c * many + i] / (wrong[i] if known else 1.0)
                 steps[c * many + i] = step[i] * (part if c != y else -1.0)
+
+    @noinline
+    def score_first(self, point: Any, y: Any) -> None:
+        """The probabilities, into `scratch`, of a class and of all others where one of the two was never seen.
+
+        A class never seen has score 0; and while there is one class only, another one is imagined that has score 0.
+        """
+        many, scores, chances = point.members.shape[1], point.scores, point.chances
+        for i in range(many):
+            top, others = 0.0, 1.0
+            for c in range(int(point.memory[HIGHEST])):
+                if c != y and chances[c * many + i] > top:
+                    top = chances[c * many + i]
+                    others = math.exp(scores[c * many + i]) / top  # Σ e^score, from any class
+            own = math.exp(scores[y * many + i]) if chances[y * many + i] > 0.0 else 1.0
+            point.scratch[0, i], point.scratch[1, i] = own / (own + others), others / (own + others)
 
 
 @kernel
@@ -295,7 +327,8 @@ class Softmax(Pooling):
         size, r, classes = max(size, 1), self.rates, 4
         members = np.zeros((len(RATED_MEMBERS), KINDS * r))
         members[SHARES] = 1.0
-        members[RATES] = np.tile(np.geomspace(*GRID, r), KINDS)
+        grid, matrix_grid = (np.geomspace(*ends, r) for ends in (GRID, MATRIX_GRID))
+        members[RATES] = np.concatenate([grid] * (WIDE + 1) + [matrix_grid] * 2)
         pool = ClassPool(
             weights=np.zeros((size, 0, WIDE * r), dtype=np.float32),
             sums=np.zeros((size, 0, WIDE)),

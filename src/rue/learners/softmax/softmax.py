@@ -7,13 +7,16 @@ and serve all its members:
 | kind | a feature is | direction f_j of class c | forgets |
 |---|---|---|---|
 | 0 | divided by its root mean square | x_j/(1 + √Σg²x²) | never |
-| 1 | divided by its first value | x_j/(1 + √Σg²x²) | never |
+| 1 | divided by its first value | x_j/(1 + Σhx²) | never |
 | 2 | divided by its largest magnitude | x_j/(1 + √Σg²x²) | 1 % at each visit |
 | 3 | centred, divided by its deviation | x_j/(1 + √Σg²x²) | never |
 | 4 | centred, divided by its deviation | of (1 + Σh̄xxᵀ)⁻¹ x, h̄ the mean of h over the classes | never |
 | 5 | centred, divided by its deviation | of (1 + Σh̄xxᵀ)⁻¹ x | 0.1 % at each round |
 
-Kinds 3 to 5 run while no more than `NARROW` features have occurred. Without an intercept nothing is centred.
+Kinds 3 to 5 run while no more than `NARROW` features have occurred. Without an intercept nothing is centred. Every
+member takes an implicit step (`SoftmaxRule.choose_steps`). Of two classes it is what `Mixture` makes of them, nearly:
+its kind of Σhx² divides by the root mean square, and a kind of √Σg²x² by the first value is left out, because a kind
+more would make every row a fifth slower.
 """
 
 from __future__ import annotations
@@ -59,8 +62,8 @@ __all__ = ["FLAT", "ClassPool"]
 
 _1 = np.uint64(1)
 
-FAR = 30.0
-"""Scores are clipped to ± this."""
+FAR = 20.0
+"""Scores are clipped to ± this, so that of two classes log-odds are within ±40, as those of `Mixture`."""
 FLAT = 1e-24
 """A variance smaller than this part of the mean's square is rounding."""
 
@@ -281,11 +284,15 @@ class ClassPool(NamedTuple):
         for c in range(int(self.memory[HIGHEST])):
             if self.counts[c] > 0.0:
                 for kind in range(WIDE):
-                    g = weight * (self.mixed[c, 1 + kind] - (1.0 if c == y else 0.0)) * scaled[kind]
-                    left = BY_VISIT if kind == 2 else 1.0
-                    sums[j, c, kind] = left * sums[j, c, kind] + g * g
-                    f = scaled[kind] / (1.0 + math.sqrt(sums[j, c, kind]))
-                    self.along[c, kind] += f * scaled[kind]
+                    chance, v, total = self.mixed[c, 1 + kind], scaled[kind], sums[j, c, kind]
+                    if kind == 1:
+                        total += weight * chance * (1.0 - chance) * v * v
+                    else:
+                        g = weight * (chance - (1.0 if c == y else 0.0)) * v
+                        total = (BY_VISIT if kind == 2 else 1.0) * total + g * g
+                    sums[j, c, kind] = total
+                    f = v / (1.0 + (total if kind == 1 else math.sqrt(total)))
+                    self.along[c, kind] += f * v
                     if noted:
                         self.notes[k, c, kind] = f
 
@@ -313,7 +320,8 @@ class ClassPool(NamedTuple):
                     if k < self.notes.shape[0]:
                         f = self.notes[k, c, kind]
                     else:
-                        f = scaled[kind] / (1.0 + math.sqrt(self.sums[j, c, kind]))
+                        total = self.sums[j, c, kind]
+                        f = scaled[kind] / (1.0 + (total if kind == 1 else math.sqrt(total)))
                     place = ((np.int64(j) * self.weights.shape[1] + c) * WIDE + kind) * r
                     for i in range(0, r, LANES):
                         move_lanes(self.weights, place + i, self.scores, c * all_members + kind * r + i, f)

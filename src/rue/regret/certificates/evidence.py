@@ -315,7 +315,9 @@ class Evidence:
     def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
         """The best that can be proved about a set: D1 or D2, with witnesses and curvature where there are any.
 
-        `scales` are of the coordinates that have a row in the arrays here (sparse, wide data).
+        About an unbounded set D1 and D3 prove nothing unless the features' magnitudes were added up
+        (`units="largest"`): without them it is not known how far rounding has moved S. `scales` are of the coordinates
+        that have a row in the arrays here (sparse, wide data).
         """
         if self.numbering is not None and not domain.keeps_zeros:  # coordinates that never occur count too
             if scales is not None:

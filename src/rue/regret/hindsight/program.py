@@ -12,7 +12,7 @@ from rue.domains import Domain
 from rue.errors import BadExample, DataError
 from rue.ledger import keep_accounts, open_ledger
 from rue.losses import Loss
-from rue.norms import norm, norms_of_rows
+from rue.norms import LEAST_PRODUCT, LOST, norm, norms_of_rows
 from rue.regret.hindsight.conjugates import terms_of
 from rue.streams import Block, blocks
 
@@ -204,6 +204,9 @@ class Hindsight:
             away = max(0.0, norm(nearest - target) - 1e-9)
             return 0.5 * self.ridge * (away * away - float(target @ target)), norm(target)
         low_high = K.sides(self.d)
+        endless = True if low_high is None else np.isposinf(low_high[1]) | np.isneginf(low_high[0])
+        if self.unbounded and self._underflown(g, S, endless):
+            return -math.inf, 0.0
         if low_high is None:
             return -K.support_near(-S, u), self._reach(u)
         low, high = low_high
@@ -217,6 +220,19 @@ class Hindsight:
         used = v != 0.0
         least = np.where(v > 0.0, low, high)[used]
         return float(v[used] @ least) - charge, norm(least)
+
+    def _underflown(self, g: Any, S: Any, endless: Any) -> bool:
+        """Whether an S_j of an endless coordinate may be 0 only because products g_t·x_tj underflowed.
+
+        Along such a coordinate the sign of S_j decides whether there is a bound at all.
+        """
+        doubtful = np.flatnonzero(endless & ~self.unused & (np.abs(S) <= self.y.size * LOST))
+        columns = doubtful[doubtful >= self.intercept] - self.intercept  # the intercept's 1 loses nothing
+        if not columns.size:
+            return False
+        X = np.asarray(self.X[:, columns].toarray() if self.sparse else self.X[:, columns])
+        with np.errstate(all="ignore"):
+            return bool(((X != 0.0) & (g != 0.0)[:, None] & (np.abs(X * g[:, None]) < LEAST_PRODUCT)).any())
 
     def loose(self, S: Any) -> Any:
         """The coordinates along which ⟨S, u⟩ falls for ever, of a box without sides there."""

@@ -45,10 +45,11 @@ class Format(abc.ABC):
     needs_file: ClassVar[str] = ""
     """A sentence for users who send it through a pipe or compressed, if it cannot be read so."""
 
-    def __init__(
-        self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE, decimal: str = "."
-    ) -> None:
-        self.bits, self.separator, self.max_line, self.decimal = bits, separator, max_line, decimal
+    decimal: str = "."
+    """What numbers in text have before their fraction, if that is an option of the format; set after construction."""
+
+    def __init__(self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE) -> None:
+        self.bits, self.separator, self.max_line = bits, separator, max_line
 
 
 class Example(NamedTuple):

@@ -111,10 +111,8 @@ class Svmlight(TextFormat):
 
     suffixes = (".svm", ".svmlight", ".libsvm")
 
-    def __init__(
-        self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE, decimal: str = "."
-    ) -> None:
-        super().__init__(bits, separator, max_line, decimal)
+    def __init__(self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE) -> None:
+        super().__init__(bits, separator, max_line)
         self._density = Density()
 
     def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:

@@ -157,12 +157,10 @@ class VW(TextFormat):
 
     suffixes = (".vw",)
 
-    def __init__(
-        self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE, decimal: str = "."
-    ) -> None:
+    def __init__(self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE) -> None:
         if not 1 <= bits <= 32:
             raise SettingsError(f"bits must lie between 1 and 32, not {bits}.")
-        super().__init__(bits, separator, max_line, decimal)
+        super().__init__(bits, separator, max_line)
         self._density = Density()
 
     def parse(self, text: bytes, first_line: int, names: Names | None = None) -> Chunk:

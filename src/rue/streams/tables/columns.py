@@ -226,7 +226,8 @@ def plan(
     if goal is not None:
         label = "category" if kinds[goal] == "text" else kinds[goal]
         if label not in KINDS[:3]:
-            raise DataError(f"the target {goal!r} must hold numbers, booleans or words, not {schema.field(goal).type}.")
+            held = f"{label}s" if is_text(schema.field(goal).type) else schema.field(goal).type
+            raise DataError(f"the target {goal!r} must hold numbers, booleans or words, not {held}.")
     if heavy is not None and kinds[heavy] not in ("number", "boolean"):
         raise DataError(f"the weight {heavy!r} must hold numbers, not {schema.field(heavy).type}.")
     columns = tuple((name, kind) for name, kind in kinds.items() if name not in (goal, heavy, own_id))
