@@ -1,7 +1,8 @@
 """Estimators for River, which learn one example at a time by names; and certificates for any River model.
 
 `learn_many` gives the same bits as `learn_one` in a loop. A feature that an example does not have counts as 0, and one
-that was never learnt has no weight.
+that was never learnt has no weight. A word is the feature `name=word` of value 1, and a missing value (None, NaN) the
+feature `name=`, as in a table.
 
 >>> from river import datasets, evaluate, metrics
 >>> from rue.river import RueClassifier

@@ -12,6 +12,9 @@ bits as one call. Once fitted, they have these attributes besides scikit-learn's
 
 A mixture mixes predictions, not weights, so its predictions are near ⟨coef_, x⟩ + intercept_, not equal to it.
 
+`rue.save(estimator, path)` writes the model of a fitted one; what `rue.load` reads predicts the same. `rue.weights_of`
+takes a pipeline that ends with one, and names weights as the steps before it do (`get_feature_names_out`).
+
 >>> import rue
 >>> from rue.sklearn import RueClassifier
 >>> X, y = rue.census()
