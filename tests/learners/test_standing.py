@@ -200,8 +200,10 @@ def test_the_command_certifies_at_three_radii_and_is_right(tmp_path):
     said = read(tmp_path / "r.json")
     assert [found["radius"] for found in said["certificates"]] == [1.0, 10.0, 100.0]
     made = rue.learn(sparse.csr_matrix(X), y)
-    point = made.learner.point * made.learner.scales
-    assert said["certificate"]["radius"] == pytest.approx(float(np.linalg.norm(point)))
+    norm = float(np.linalg.norm(made.learner.point * made.learner.scales))
+    assert said["certificate"]["radius"] in {k * 10.0**e for k in (1, 3) for e in range(-4, 6)}
+    assert norm / 2e3 < said["certificate"]["radius"] < norm * 2e3  # one that says something, and round
+    assert said["certificate"]["within"] <= 0.25
     scaled = X / np.maximum(1e-300, np.abs(X).max(axis=0))
     for found in [*said["certificates"], said["certificate"]]:
         assert (found["units"], found["witnesses"]) == ("largest", 4)
@@ -209,7 +211,7 @@ def test_the_command_certifies_at_three_radii_and_is_right(tmp_path):
         assert made.loss - best.value <= found["regret_at_most"] + 1e-6
         assert found["regret_at_most"] <= made.certificate(radius=found["radius"]).regret_at_most + 1e-6
         assert found["comparator_loss_at_least"] == pytest.approx(said["loss_total"] - found["regret_at_most"])
-    assert "\nnorm ≤ 100   lost at least " in done.stdout
+    assert "\nnorm ≤ 100   no mean loss below " in done.stdout
     run("learn", tmp_path / "s.svm", "--radius", 3, "--report", tmp_path / "r.json", "-q")
     said = read(tmp_path / "r.json")
     assert [said["certificate"]] == said["certificates"]

@@ -30,15 +30,15 @@ MOST_LOOKS = 256
 
 
 PLAIN = {
-    "adaptive, by root mean square": "gradient steps, features in units of their root mean square",
-    "adaptive, by first value": "gradient steps, features in units of their first value",
-    "adaptive, forgetting": "gradient steps, forgetting the past",
+    "adaptive, by root mean square": "gradient steps, by root mean square",
+    "adaptive, by first value": "gradient steps, by first value",
+    "adaptive, forgetting": "gradient steps, forgetting",
     "adaptive, centred": "gradient steps, features less their mean",
     "second order, diagonal": "Newton steps, each feature by itself",
     "second order, full": "Newton steps, features together",
-    "second order, full, forgetting": "Newton steps, features together, forgetting the past",
+    "second order, full, forgetting": "Newton steps, features together, forgetting",
     "second order, centred": "Newton steps, features less their mean",
-    "second order, centred, forgetting": "Newton steps, features less their mean, forgetting the past",
+    "second order, centred, forgetting": "Newton steps, features less their mean, forgetting",
 }
 """What the kinds of members are called on a page to read; `Member.kind`, JSON and pictures have the short names."""
 
