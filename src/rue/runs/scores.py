@@ -27,7 +27,7 @@ _ZERO, _MINUS_ZERO = np.int64(0), np.int64(-(2**63))
 
 @kernel
 def _enter_scores(
-    keys: Any, masses: Any, used: Any, confusion: Any, mask: Any, bits: Any, p: Any, y: Any, weights: Any
+    keys: Any, masses: Any, slots: Any, used: Any, confusion: Any, mask: Any, bits: Any, p: Any, y: Any, weights: Any
 ) -> Any:
     """Add predictions to the hash table and to the confusion matrix; stops at the row that finds the table full.
 
@@ -46,6 +46,7 @@ def _enter_scores(
         if mass == 0.0:
             if used[0] == MOST:
                 return i
+            slots[used[0]] = slot
             used[0] += 1
             keys[slot] = key
         true = 1 if y[i] > 0.0 else 0
@@ -73,6 +74,10 @@ class ScoreCounts:
     """Binary digits that scores are cut to."""
     _keys: Any = dataclasses.field(default_factory=lambda: np.zeros(SLOTS, dtype=np.int64), repr=False)
     _masses: Any = dataclasses.field(default_factory=lambda: np.zeros((SLOTS, 2)), repr=False)
+    _slots: Any = dataclasses.field(default_factory=lambda: np.zeros(SLOTS, dtype=np.int64), repr=False)
+    """The slots in use, in the order in which they were taken."""
+    _order: Any = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    """The first of them, by rising score."""
     _used: Any = dataclasses.field(default_factory=lambda: np.zeros(1, dtype=np.int64), repr=False)
 
     names: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "auc", "precision", "recall", "f1")
@@ -87,28 +92,27 @@ class ScoreCounts:
         while begin < p.size:
             begin += self._add(p[begin:], y[begin:], weights[begin:], self.confusion)
             if begin < p.size:
-                scores, masses = self.counted()
-                place = int(np.searchsorted(scores, p[begin]))  # the row that found no room needs some
-                self._fill(np.insert(scores, place, p[begin]), np.insert(masses, place, 0.0, axis=0), self.digits - 1)
+                self._fill(*self.counted(), self.digits - 1, p[begin : begin + 1])
 
     def _add(self, p: Any, y: Any, weights: Any, confusion: Any) -> int:
-        table, bits = (self._keys, self._masses, self._used), np.ascontiguousarray(p).view(np.int64)
+        table, bits = (self._keys, self._masses, self._slots, self._used), np.ascontiguousarray(p).view(np.int64)
         return int(_enter_scores(*table, confusion, _mask(self.digits), bits, p, y, weights))
 
     def counted(self) -> tuple[Any, Any]:
         """The distinct scores, rising, and the weights of −1 and +1 at each."""
-        used = np.flatnonzero(self._masses[:, 0] + self._masses[:, 1])  # a sum along the short axis is slow
-        scores = self._keys[used].view(np.float64)
-        order = np.argsort(scores)
-        return scores[order], self._masses[used[order]]
+        scores, new = self._keys.view(np.float64), self._slots[self._order.size : int(self._used[0])]
+        if new.size:  # sorting all of them at every look took most of the time
+            new = new[np.argsort(scores[new])]
+            self._order = np.insert(self._order, np.searchsorted(scores[self._order], scores[new]), new)
+        return scores[self._order], self._masses[self._order]
 
-    def _fill(self, scores: Any, masses: Any, digits: int) -> None:
-        """Store rising scores and their weights, cut to so many digits, or to fewer if there are too many."""
-        while np.count_nonzero(np.diff(_cut_to(scores, digits))) >= MOST:
+    def _fill(self, scores: Any, masses: Any, digits: int, more: Any = ()) -> None:
+        """Store rising scores and their weights, cut to so many digits, or to fewer until there is room for `more`."""
+        while _distinct(_cut_to(scores, digits), _cut_to(np.asarray(more, dtype=np.float64), digits)) > MOST:
             digits -= 1
         scores, masses = _together(_cut_to(scores, digits), masses)
         self.digits, self._keys, self._masses = digits, np.zeros_like(self._keys), np.zeros_like(self._masses)
-        self._used, nowhere = np.zeros_like(self._used), np.zeros((2, 2))
+        self._used, self._order, nowhere = np.zeros_like(self._used), self._order[:0], np.zeros((2, 2))
         for column, sign in enumerate((-1.0, 1.0)):
             there = masses[:, column] > 0.0
             signs = np.full(np.count_nonzero(there), sign)
@@ -165,7 +169,8 @@ class ScoreCounts:
         scores = np.concatenate([scores for scores, _ in counted])
         masses = np.concatenate([sign * masses for sign, (_, masses) in zip(signs, counted, strict=True)])
         digits = min(state.digits for state in states)
-        scores, masses = _together(_cut_to(scores, digits), masses)
+        order = np.argsort(scores, kind="stable")
+        scores, masses = _together(_cut_to(scores[order], digits), masses[order])
         masses = np.maximum(masses, 0.0)  # rounding may leave less than nothing
         there = masses.sum(axis=1) > 0.0
         merged = ScoreCounts(confusion)
@@ -184,8 +189,13 @@ def _mask(digits: int) -> Any:
 
 
 def _together(scores: Any, masses: Any) -> tuple[Any, Any]:
-    """Distinct scores, rising, each with the sum of its weights."""
-    distinct, where = np.unique(scores, return_inverse=True)
-    total = np.zeros((distinct.size, masses.shape[1]))
-    np.add.at(total, where, masses)
-    return distinct, total
+    """Distinct scores, each with the sum of its weights; the scores given rise, or stay the same."""
+    first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])[: scores.size])
+    columns = [np.add.reduceat(column, first) for column in np.ascontiguousarray(masses.T)] if first.size else masses.T
+    return scores[first], np.transpose(columns)
+
+
+def _distinct(scores: Any, more: Any) -> int:
+    """How many different ones there are among rising scores and a few more."""
+    new = [score for score in more.tolist() if not (scores == score).any()]
+    return int(scores.size > 0) + int(np.count_nonzero(scores[1:] != scores[:-1])) + len(new)
