@@ -21,6 +21,7 @@ def rows_of(path, columns):
     """What is learnt of a table, as text."""
     table = open_table(path)
     columns.require(table.schema.names, True)
+    assert table.first is not None  # damage found here is reported by `pieces`
     parts = []
     for piece in table.pieces():
         chunk = table.chunk(piece, columns)
@@ -48,7 +49,8 @@ def main(path, target, seed, count, folder):
     limit = 4 << 30
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     rng, content = random.Random(int(seed)), Path(path).read_bytes()
-    columns = plan(open_table(path).schema, target=target)
+    table = open_table(path)
+    columns = plan(table.schema, target=target, first=table.first)
     expected = rows_of(path, columns)
     copy = Path(folder) / f"damaged{Path(path).suffix}"
     for _ in range(int(count)):

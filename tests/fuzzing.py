@@ -13,6 +13,7 @@ from rue.streams.formats.svmlight import Svmlight
 from rue.streams.formats.vw import VW
 from rue.streams.names import Names
 from rue.streams.tables.columns import plan
+from rue.streams.tables.spelling import ORDERS
 from rue.streams.text.lines import split_point
 from tables import open_table
 
@@ -224,7 +225,8 @@ def fuzz_table(rng, lines, named):
     text = mutated([text], rng, LETTERS) if rng.random() < 0.2 else text
     try:
         table = open_table(io.BytesIO(text), named, separator=rng.choice([None, ","]) if named == "csv" else None)
-        columns = plan(table.schema, target=-1)
+        spelling = {"decimal": rng.choice(".,"), "order": rng.choice(ORDERS)}
+        columns = plan(table.schema, target=-1, first=table.first, **spelling)
         chunks = [table.chunk(piece, columns, labels=True, names=Names()) for piece in table.pieces()]
     except DataError:
         return

@@ -134,8 +134,8 @@ def test_predicting(tmp_path):
     done = run("predict", tmp_path / "m.rue", tmp_path / "s.svm", "-o", tmp_path / "p.csv")
     assert "400 labelled examples: mean loss" in done.stderr
     scores = np.loadtxt(tmp_path / "p.csv", skiprows=1)
-    shown = run("predict", tmp_path / "m.rue", tmp_path / "s.svm", "--as", "probability").stdout.split()
-    assert shown[0] == "prediction"
+    shown = run("predict", tmp_path / "m.rue", tmp_path / "s.svm", "--as", "probability").stdout.splitlines()
+    assert shown[0] == "probability of 1"
     assert np.allclose(np.array(shown[1:], dtype=float), 1 / (1 + np.exp(-scores)))
     words = run("predict", tmp_path / "m.rue", tmp_path / "s.svm", "--as", "label").stdout.split()[1:]
     assert all((float(word) > 0) == (score > 0) for word, score in zip(words, scores, strict=True))

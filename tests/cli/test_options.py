@@ -48,7 +48,7 @@ def test_a_group_of_options_is_one_parameter(entering, capsys):
 def test_every_option_of_the_data_is_one_of_read_too():
     """But `task` and `bad`, which concern the run."""
     options = {field.name for field in dataclasses.fields(o.DataOptions)}
-    assert options - {"task", "bad", "weight"} == set(ReadOptions.__annotations__)
+    assert options - {"task", "bad", "weight", "positive", "class_weight"} == set(ReadOptions.__annotations__)
 
 
 def test_commands_that_read_data_share_their_options():

@@ -48,7 +48,7 @@ def test_a_report_fits_the_terminal_and_is_whole_elsewhere(tmp_path):
             word for word in narrow.split() if word[0].isalpha()
         }
         if args[0] == "learn":
-            assert "\n             price of not knowing" in narrow.replace("\r", "")
+            assert "\n             trying them all cost" in narrow.replace("\r", "")
 
 
 def test_progress_stays_on_its_line(tmp_path):

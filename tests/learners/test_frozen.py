@@ -107,6 +107,8 @@ def test_what_is_learnt_afterwards_does_not_change_it():
     assert np.array_equal(frozen.point, before[0])
     assert np.array_equal(frozen.predict_many(X[:9]), before[1])
     assert [frozen.predict(x) for x in X[:9]] == before[1].tolist()
+    assert not np.array_equal(learner.frozen().point, before[0])
+    assert learner.frozen() is learner.frozen()  # nothing is chosen twice
 
 
 def test_a_stream_that_follows_the_day_freezes_better_than_its_mixture():

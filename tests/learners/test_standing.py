@@ -151,14 +151,17 @@ def test_report_page_and_inspect_name_the_members(tmp_path):
     assert len(mixture["members"]) == 48
     assert mixture["price"] == pytest.approx(mixture["loss"] - mixture["best"]["loss"])
     shown = page(said)
-    assert "price of not knowing the rate" in shown
-    assert "48 members, most weight: " in shown
+    assert "trying them all cost" in shown
+    assert "B12" not in shown
+    assert "second order" not in shown
+    assert mixture["theorem"] == "B12"
+    assert "48 learners side by side, most weight: " in shown
     going = Driver("ogd")
     going.learn(next(iter(blocks(X, y))))
     assert report(going)["mixture"] is None
     assert report(going)["certificates"] is None
     rue.save(rue.learn(X, y), tmp_path / "m.rue")
-    assert "price of not knowing the rate" in run("inspect", tmp_path / "m.rue").stdout
+    assert "trying them all cost" in run("inspect", tmp_path / "m.rue").stdout
 
 
 def test_the_race_of_the_members_is_drawn(tmp_path):

@@ -463,7 +463,7 @@ def test_settings_that_only_a_file_can_hold_are_refused():
 def test_weights_too_large_for_a_norm_certify_nothing_but_do_not_stop_the_report(interpreted):
     with np.errstate(over="ignore"):
         run = rue.learn([[1.0], [1.0]], [1.0, 1.0], learner=rue.AdaGrad("hinge", rate=1e160))
-        assert "nothing is certified" in str(run.certificate())
+        assert "nothing is proved" in str(run.certificate())
 
 
 def test_a_first_point_that_is_not_zero(interpreted, tmp_path):

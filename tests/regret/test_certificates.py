@@ -380,7 +380,7 @@ def test_words():
     X, y, _ = stream(0)
     run = rue.learn(X, y, witnesses=1)
     assert "in units of its largest magnitude" in str(run.certificate(radius=1))
-    assert "nothing is certified" in str(run.certificate(domain="reals"))
+    assert "nothing is proved about linear models in Reals()" in str(run.certificate(domain="reals"))
     with pytest.raises(rue.SettingsError, match="learn with units='largest'"):
         rue.learn(X, y, learner=rue.OGD()).certificate(units="largest")
     with pytest.raises(rue.SettingsError, match="units must be"):
@@ -516,7 +516,8 @@ def test_merging_shards_that_used_other_features_and_kept_other_things():
     Z = np.r_[np.c_[X[:20, :2], np.zeros(20)], X[20:]]
     assert both.scales().tolist() == [1.0, *np.abs(Z).max(axis=0)]
     true = least("logistic", np.c_[np.ones(40), Z], y, np.ones(40), 2.0)
-    assert both.certificate(rue.Ball(2)).comparator_loss_at_least <= true * (1 + 1e-6)
+    assert both.certificate(rue.Ball(2), "raw").comparator_loss_at_least <= true * (1 + 1e-6)
+    assert both.certificate(rue.Ball(2)) == both.certificate(rue.Ball(2), "largest")  # as the mixture's run says it
     plain = rue.learn(X[20:], y[20:], units="largest").evidence
     assert first.merged(plain).scales().tolist() == both.scales().tolist()
     assert first.pool.places.tolist() == [0, 1, 2]  # merging changes neither
@@ -603,7 +604,10 @@ def test_what_fails_beside_the_learner_is_raised_and_stays(monkeypatch):
 def test_a_bound_of_nothing_is_not_dressed_up():
     found = rue.certify([[1.0], [-1.0]], [1, -1], [0.0, 0.0], loss="logistic", radius=1e6)
     assert found.comparator_loss_at_least == 0.0
-    assert "could have lost less than 0.0 on this stream, which says nothing; this learner lost 1.4" in str(found)
+    assert str(found).startswith(
+        "nothing is proved about linear models of norm ≤ 1,000,000; this learner had a mean loss"
+    )
+    assert found.within is None
     assert "regret is at most +1.4" in str(found)
 
 

@@ -159,7 +159,10 @@ def test_what_is_not_digested():
     counts = rue.learn(X, np.arange(30.0), learner=rue.OGD("poisson", "ball:1"), witnesses=1)
     assert counts.evidence.digest is None
     assert rue.learn(np.zeros((3, NARROW)), [1, -1, 1], witnesses=1).evidence.digest is None  # and an intercept
-    wide = [sparse.csr_matrix(X[:20]), sparse.hstack([sparse.csr_matrix(X[20:]), sparse.csr_matrix((10, 200))])]
+    wide = [
+        sparse.csr_matrix(X[:20]),
+        sparse.hstack([sparse.csr_matrix(X[20:]), sparse.csr_matrix(np.ones((10, 200)))]),
+    ]
     blocks = [rue.Block(part, np.sign(label)) for part, label in zip(wide, (y[:20], y[20:]), strict=True)]
     run = rue.learn(blocks, witnesses=1)
     assert run.evidence.digest is None

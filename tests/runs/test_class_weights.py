@@ -82,6 +82,16 @@ def test_on_the_command_line_resumed(tmp_path, inside, interpreted):
     assert resumed.learner == model.learner
     assert resumed.counts["class_weight"] == model.counts["class_weight"]
     assert "examples weigh by class, balanced: 'no'" in inside("inspect", tmp_path / "r.rue").out
+    inside("race", *files, "--learners", "ogd", *options[:2], *weights, "-q", "--report", tmp_path / "a.json")
+    race = json.loads((tmp_path / "a.json").read_text())
+    assert race["learners"][0]["loss_total"] == pytest.approx(whole["loss_total"], rel=1e-12)
+    assert race["notes"][0].startswith(f"risks and losses are weighted by class, at the end: 'no' {now['no']:.4g}")
+    zeros = tmp_path / "p.txt"
+    zeros.write_text("0\n" * total)
+    options = ["--loss", "logistic", "--radius", 1, *options[:2], *weights, "--report", tmp_path / "c.json", "-q"]
+    inside("certify", *files, "--predictions", zeros, *options)
+    said = json.loads((tmp_path / "c.json").read_text())
+    assert said["loss_total"] == pytest.approx(np.log(2.0) * balanced(TWO).sum())
     wrong = inside("learn", files[1], "--resume", tmp_path / "m.rue", "--class-weight", "yes=2", ok=2).err
     assert "--class-weight contradicts --resume" in wrong
 

@@ -39,6 +39,7 @@ def assert_same(one, other):
     )
     assert one.counts == other.counts
     assert one.course.loss == other.course.loss
+    assert str(dict(one.metrics)) == str(dict(other.metrics))
     assert one.names == other.names
     if one.labels.task != "multiclass":
         assert np.array_equal(one.ledger.S, other.ledger.S)
@@ -52,6 +53,7 @@ def assert_same(one, other):
 def test_tables_in_two_parts_are_one_table(classes, through_a_file, tmp_path):
     table = data(classes)
     more = {} if classes == 3 else {"witnesses": [1.0, 5.0], "units": "largest"}
+    more |= {"class_weight": "balanced"} if classes == 2 else {}
     task = "multiclass" if classes == 3 else "auto"
     whole = rue.learn(table, "y", weights="weight", bits=12, task=task, **more)
     first = rue.learn(table[:CUT], "y", weights="weight", bits=12, task=task, **more)
@@ -112,6 +114,14 @@ def test_what_contradicts_the_model_is_named():
         ({"bits": 10}, "bits=10 contradicts the model, because its bits is 20"),
         ({"drop": ["size"]}, r"drop=\['size'\] contradicts the model, because it has its columns: leave drop out"),
         ({"task": "regress"}, "task='regress' contradicts the model, because its task is 'classify'"),
+        (
+            {"positive": "t"},
+            "positive='t' contradicts the model, because its positive class is 'u'",
+        ),
+        (
+            {"class_weight": {"t": 2}},
+            "class_weight=.* contradicts the model, because its class_weight is None",
+        ),
         ({"units": "largest"}, "units='largest' contradicts the model, because its evidence is in raw units"),
         ({"witnesses": [2.0, 3.0]}, "witnesses=.* because its evidence has those of radius 2: leave witnesses out"),
         ({"curvature": True}, "curvature=True contradicts the model, because its evidence has none"),

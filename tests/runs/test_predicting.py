@@ -98,13 +98,14 @@ def test_scores_probabilities_and_labels(inside, tmp_path):
             if task == "three classes" and reading == "score":
                 continue
             out, _ = inside("predict", tmp_path / "m.rue", tmp_path / "rows.csv", "--as", reading)
-            written = [line.split(",") for line in out.splitlines()[1:]]
+            header, *written = (line.split(",") for line in out.splitlines())
             if reading == "label":
                 assert answer.tolist() == [line[-1] for line in written]
                 assert run.predict(table.iloc[0], as_=reading) == answer[0]
                 assert type(run.predict(table.iloc[0], as_=reading)) is str
             else:
-                numbers = np.array(written, dtype=float)[..., -len(np.atleast_1d(answer[0])) :]
+                order = [header.index(name) for name in run.labels.classes] or [0]  # files have the classes in order
+                numbers = np.array(written, dtype=float)[:, order]
                 assert np.array_equal(numbers.reshape(answer.shape), answer)
     X = np.array([[1.0], [-1.0]])
     run = rue.learn(X, [1, 0])

@@ -33,6 +33,9 @@ SHUFFLED = {
     f"check_sample_weight_equivalence_on_{kind}_data": "compares a shuffled stream with an ordered one"
     for kind in ("dense", "sparse")
 }
+ONE_PASS = {
+    "check_class_weight_classifiers": "noise, weights of 1000 and 0.0001: one pass of a single rate is too short"
+}
 ALL = [getattr(rue.sklearn, name) for name in rue.sklearn.__all__]
 
 
@@ -56,12 +59,14 @@ def same(a, b):
 
 @pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: estimator.__name__)
 def test_every_check_of_scikit_learn_but_the_two_that_shuffle(estimator):
-    results = check_estimator(estimator(), expected_failed_checks=SHUFFLED, on_skip=None, on_fail=None)
+    single_rate = estimator in (OGDClassifier, PerceptronClassifier, SVMClassifier)
+    excused = SHUFFLED | (ONE_PASS if single_rate else {})
+    results = check_estimator(estimator(), expected_failed_checks=excused, on_skip=None, on_fail=None)
     by_status = {}
     for result in results:
         by_status.setdefault(result["status"], set()).add(result["check_name"])
     assert "failed" not in by_status, by_status["failed"]
-    assert by_status.pop("xfail") == set(SHUFFLED)
+    assert by_status.pop("xfail") == set(excused)
     assert by_status.pop("skipped", set()) <= {"check_array_api_input"}  # needs SCIPY_ARRAY_API=1 in the environment
     assert set(by_status) == {"passed"}
 
@@ -279,7 +284,12 @@ def test_searched_validated_cloned_and_pickled():
     found = cross_val_score(make_pipeline(StandardScaler(), RueRegressor()), *data(n=90, classes=0), cv=3)
     assert found.mean() > 0.3
     model = RueClassifier(budget=400, intercept=False)
-    assert clone(model).get_params() == {"loss": "logistic", "budget": 400, "intercept": False}
+    assert clone(model).get_params() == {
+        "loss": "logistic",
+        "budget": 400,
+        "intercept": False,
+        "class_weight": None,
+    }
     half = RueClassifier().fit(X[:45], y[:45])
     again = pickle.loads(pickle.dumps(half)).partial_fit(X[45:], y[45:])
     assert same(again, RueClassifier().fit(X, y))

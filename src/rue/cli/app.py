@@ -7,7 +7,9 @@ line on stderr; a traceback is shown only with RUE_DEBUG=1.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -20,7 +22,7 @@ from rue.compiled import on_long_compilation
 from rue.errors import RueError, SettingsError
 from rue.version import __version__
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "refuse_interactions"]
 
 app = typer.Typer(
     name="rue",
@@ -70,6 +72,7 @@ def _run() -> int:
         on_long_compilation(lambda: print("rue: compiling, once for this machine ...", file=sys.stderr))
     register(*sys.argv[1:2])
     try:
+        refuse_interactions(sys.argv[1:])
         code = app(standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         return 130
@@ -91,6 +94,25 @@ def _run() -> int:
         message = f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip(".")
         return _complain(f"this should not happen ({message}): please report it, with what RUE_DEBUG=1 shows.", 1)
     return code if isinstance(code, int) else 0
+
+
+_INTERACTION = re.compile(r"-q[^-\s]{2,3}|--(?:quadratic|cubic|interactions)(?:=.*)?")
+"""Vowpal Wabbit's options for products of features, where the namespaces are not an argument of their own."""
+
+
+def refuse_interactions(words: list[str]) -> None:
+    """Refuse `-q ab`, by which Vowpal Wabbit multiplies features of two namespaces and rue would be quiet.
+
+    >>> refuse_interactions(["learn", "a.vw", "-q"])
+    """
+    for word, after in itertools.pairwise([*words, ""]):
+        pair = word == "-q" and re.fullmatch(r"[^-\s/.]{2,3}", after) and not os.path.exists(after)
+        if pair or _INTERACTION.fullmatch(word):
+            option = f"{word} {after}" if pair else word
+            raise SettingsError(
+                f"{option}: rue does not multiply features yet, and -q alone is short for --quiet; leave it out, and "
+                "put products that you need into the data as columns, or as features of their own."
+            )
 
 
 def _complain(error: object, code: int) -> int:

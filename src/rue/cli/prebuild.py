@@ -69,7 +69,7 @@ def _arrays() -> None:
     import rue
 
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3))
+    X = rng.normal(size=(17_000, 3))  # so many that the digest of a narrow stream does all that it ever does
     run = rue.learn(X, np.sign(X[:, 0]))
     run.predict(X)
     for label in ([1.0, -1.0], [0.5, 2.0]):

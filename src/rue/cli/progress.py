@@ -80,7 +80,7 @@ class Progress:
         if not self.headed:
             self._print(_HEAD)
             self.headed = True
-        certificate = certified(driver, self.radius)
+        certificate = certified(driver, self.radius, thorough=False)
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
         seconds = time.monotonic() - self.started
         risk = loss / mass if mass else float("nan")
@@ -100,7 +100,7 @@ class Progress:
         ]
         if driver.unlabelled:
             parts.insert(1, f"{driver.unlabelled:,} unlabelled")
-        certificate = certified(driver, self.radius)
+        certificate = certified(driver, self.radius, thorough=False)
         if certificate is not None and certificate.radius is not None:
             parts.append(f"regret ≤ {certificate.regret_at_most:+,.0f} at norm {certificate.radius:.3g}")
         if share:

@@ -74,6 +74,8 @@ class Learner:
 
     def _reset_entry_points(self) -> None:
         """What is derived from the state and never stored: compiled entry points and the kernels' view of the rule."""
+        self._frozen: tuple[tuple[int, int], Frozen] | None = None
+        """The last answer of `frozen`, and the numbers of examples and features that it belongs to."""
         self._rule_twin = twin(self._rule)
         self._learn_dense: Any = None
         self._learn_sparse: Any = None
@@ -160,6 +162,9 @@ class Learner:
         `rue predict`, `Run.predict`, `Model.predict`, `weights_of`, `explain` and `rue.sklearn` use it.
         """
         with Turn(self, wait=True):
+            now = self.t, self.d
+            if self._frozen is not None and self._frozen[0] == now:
+                return self._frozen[1]
             chosen = self.algorithm.frozen_weights(self._point, self.intercept)
             if chosen is None:
                 tried = self.algorithm.tries_frozen
@@ -170,7 +175,9 @@ class Learner:
             state["names"], state["numbering"] = copy.deepcopy(self.names), copy.deepcopy(self.numbering)
             standing = type(self).__new__(type(self))
             standing.__setstate__(state)
-            return Frozen(standing, False, True, chosen.risk, range=chosen.range)
+            frozen = Frozen(standing, False, True, chosen.risk, range=chosen.range)
+            self._frozen = now, frozen
+            return frozen
 
     def _require_average(self) -> None:
         if not self.algorithm.averaging:

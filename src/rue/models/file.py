@@ -36,7 +36,7 @@ from rue.models.learner import read_learner, write_learner
 from rue.models.schema import COUNTS, FEATURES, HISTORY, POSITION, require
 from rue.models.settings import from_json, plain_json, rebuilt
 from rue.regret.certificates.curvature import WIDEST, Curvature
-from rue.regret.certificates.digest import shelved
+from rue.regret.certificates.digest import FIRST, shelved
 from rue.regret.certificates.evidence import Evidence, Largest
 from rue.regret.certificates.witnesses import Pool, filled_up
 from rue.runs.metrics import Metrics
@@ -44,6 +44,7 @@ from rue.runs.predicting import predict
 from rue.runs.resuming import Learnt, history_entry
 from rue.streams import Labels
 from rue.streams.labels import MOST_CLASSES
+from rue.streams.numbering import Numbering
 from rue.version import __version__
 
 __all__ = ["MOST_NAMES", "Model", "load", "load_model", "model_of", "save", "save_model"]
@@ -192,11 +193,13 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
 
 def _write_evidence(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any]:
     ledger, largest, pool, curvature = evidence.ledger, evidence.largest, evidence.pool, evidence.curvature
-    digest = evidence.digest
+    digest, columns = evidence.digest, evidence.columns
     wide = evidence.numbering is not None
     coordinates: Any = None if evidence.numbering is None else evidence.numbering.coordinates(evidence.intercept)
     size = evidence.coordinates if wide else ledger.S.size
     parts = {"evidence.sums": ledger.sums}
+    if columns is not None:
+        parts["columns.features"] = columns.features()[columns.base + 1 :].astype(np.float64)
     if curvature is not None and wide:
         curvature, parts["curvature.coordinates"] = curvature.in_use(coordinates)
     for keeper in (pool, curvature, digest):
@@ -220,7 +223,10 @@ def _write_evidence(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any
         else [size if wide else pool.lines.size, pool.places.size, pool.radii.size, bool(pool.largest.size)],
         "curvature": None if curvature is None else curvature.moment.size,
         "unasked": bool(evidence.unasked),
-        "digest": None if digest is None else [digest.largest.size, *digest.totals[:2].tolist()],
+        "digest": None
+        if digest is None
+        else [digest.largest.size, *digest.totals[:2].tolist(), *([] if digest.radii.size else [len(digest.cuts)])],
+        "columns": None if columns is None else [columns.base, columns.known],
     }
 
 
@@ -265,8 +271,29 @@ def _read_evidence(reader: Reader, head: Any, known: Iterable[type], learner: Le
         digest.require_sane()
     if curvature is not None and places is not None:
         curvature = _curvature_placed(reader, curvature, places)
-    unasked = typed(head["unasked"], bool)
+    unasked, columns = typed(head["unasked"], bool), head.get("columns")
+    if columns is not None:  # older files have none
+        widths = [] if digest is None else [digest.largest.size - FIRST]
+        widths += [] if curvature is None else [curvature.moment.size]
+        if places is not None or not widths:
+            raise DataError("its columns do not fit together")
+        base, features = typed(columns, list)
+        wide["columns"] = _read_columns(reader, base, features, widths[0] - learner.intercept, ledger.S.size)
+        wide["intercept"] = learner.intercept
     return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty, digest, unasked, **wide)
+
+
+def _read_columns(reader: Reader, base: Any, known: Any, narrow: int, coordinates: int) -> Numbering:
+    """Which columns features have in a digest of so many, for a stream of so many coordinates."""
+    base, known = count(base, narrow), count(known, narrow)
+    features = np.zeros(known)
+    reader.fill("columns.features", features)
+    whole = features.astype(np.int64)
+    possible = np.array_equal(whole, features) and ((base <= whole) & (whole < coordinates)).all()
+    columns = Numbering(base, whole) if possible else Numbering()
+    if columns.known != known or columns.base != base or columns.size != narrow:
+        raise DataError("its columns do not fit together")
+    return columns
 
 
 def _curvature_placed(reader: Reader, curvature: Curvature, places: Places) -> Curvature:

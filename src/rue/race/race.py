@@ -27,6 +27,7 @@ from rue.registry import make
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import NoAccounts
 from rue.runs.baselines import Baselines
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import Driver, default_learner
 from rue.streams import Block, Labels, blocks, missing_labels
 from rue.streams.labels import number_note
@@ -146,10 +147,13 @@ class Racing:
         intercept: bool = True,
         budget: int | None = None,
         limit: float | None = LIMIT,
+        positive: Any = None,
+        class_weight: Any = None,
     ) -> None:
         if limit is not None and not limit > 0.0:
             raise SettingsError(f"race: limit is a number of seconds above 0, or None, not {limit!r}.")
         self.limit = math.inf if limit is None else float(limit)
+        self.positive, self.class_weights = positive, ClassWeights.make(class_weight)
         if bad not in ("stop", "skip"):
             raise SettingsError(f"race: bad must be 'stop' or 'skip', not {shown(bad)}.")
         self.named = learners is not None
@@ -234,8 +238,14 @@ class Racing:
     def begin(self, y: Any) -> None:
         """Settle the task by some labels; the first block does it otherwise."""
         if self.labels is None:
-            self.labels = Labels.of(y, self.task) if self.loss is None else Labels.under(self.loss, y)
+            self.labels = (
+                Labels.of(y, self.task, self.positive)
+                if self.loss is None
+                else Labels.under(self.loss, y, self.positive)
+            )
             task = self.labels.task
+            if self.class_weights is not None:
+                self.class_weights.require(self.labels)
             self.notes += number_note(y) if (self.task, task) == ("auto", "regress") else []
             if task == "multiclass":
                 self.loss = LogLoss()
@@ -254,6 +264,9 @@ class Racing:
         self.begin(block.y)
         assert self.labels is not None
         self.labels = self.labels.extended(block.y)
+        if self.class_weights is not None:
+            block = self.class_weights.weighted(block, self.labels)
+            self.class_weights.count(self.labels.encode(block.y), block.column_of_weights())
         block = self._usable(Block(block.X, self.labels.encode(block.y), block.weights), block.y)
         for lane in self.lanes:
             if not lane.own and not lane.broken:
@@ -348,7 +361,7 @@ class Racing:
             at_least,
             self.baselines.best_constant(self.loss),
             self.baselines.no_change(self.loss),
-            (*self.notes, *self._class_notes(), *self._notes_of_stopped(entries[0])),
+            (*self.notes, *self._notes_on_weights(), *self._class_notes(), *self._notes_of_stopped(entries[0])),
         )
 
     def _at_least(self) -> tuple[float | None, Any]:
@@ -359,6 +372,13 @@ class Racing:
         held = [lane.evidence for lane in self.lanes if not lane.broken and not lane.left_out]
         proofs = (evidence.certificate(K, "largest", scales) for evidence in (self.stream_evidence, *held))
         return max(proof.comparator_loss_at_least for proof in proofs), scales
+
+    def _notes_on_weights(self) -> list[str]:
+        """That examples were weighted by their class."""
+        if self.class_weights is None or self.labels is None:
+            return []
+        now = ", ".join(f"{name!r} {weight:.4g}" for name, weight in self.class_weights.now(self.labels).items())
+        return [f"risks and losses are weighted by class, at the end: {now}."]
 
     def _class_notes(self) -> list[str]:
         """Notes on classes: rue's learners discover them, while the peers were told their number before the start."""

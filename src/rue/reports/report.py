@@ -15,7 +15,7 @@ from rue.audit import Audit
 from rue.learners.mixture.standing import Standing, standing
 from rue.outputs import write_file
 from rue.regret.bounds.statement import Bound
-from rue.regret.certificates.certificate import Certificate
+from rue.regret.certificates.certificate import Certificate, rounded_down
 from rue.reports.explaining import features_in_use
 from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words, metrics_report
 from rue.runs.class_weights import BALANCED
@@ -29,11 +29,15 @@ from rue.version import __version__
 __all__ = ["certificate_report", "certified", "list_kinds", "page", "report", "write_report"]
 
 
-def certified(driver: Driver, radius: float | None = None) -> Certificate | None:
-    """The certificate of a run as far as it has come; None before its first example, or for more than two classes."""
+def certified(driver: Driver, radius: float | None = None, thorough: bool = True) -> Certificate | None:
+    """The certificate of a run as far as it has come; None before its first example, or for more than two classes.
+
+    Without `thorough` only what takes no search, which may prove less.
+    """
     if driver.evidence is None or not driver.examples or driver.learner.loss.task == "multiclass":
         return None
-    return certificate_of(driver.learner, driver.evidence, driver.refused + driver.skipped, radius)
+    left_out = driver.refused + driver.skipped
+    return certificate_of(driver.learner, driver.evidence, left_out, radius, thorough=thorough)
 
 
 def report(
@@ -132,6 +136,7 @@ def _mixture(mixture: Standing | None) -> dict[str, Any] | None:
         "price": _number(mixture.price),
         "price_at_most": _number(mixture.price_at_most),
         "bytes_per_feature": mixture.bytes_per_feature,
+        "theorem": "B12",
         "words": str(mixture),
     }
 
@@ -184,6 +189,8 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
         "units": certificate.units,
         "witnesses": certificate.witnesses,
         "theorem": certificate.theorem,
+        "within": None if certificate.within is None else _number(certificate.within),
+        "words": certificate.words,
         "sentence": str(certificate),
     }
 
@@ -266,8 +273,8 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     if summary["no_certificate"]:
         lines += ["", f"{summary['no_certificate']}."]
     if summary["certificate"]:
-        lines += ["", _wrap(summary["certificate"]["sentence"], width)]
-        lines += [_briefly(certificate) for certificate in summary["certificates"] or []]
+        lines += ["", _wrap(f"{summary['certificate']['words']}.", width)]
+        lines += [_briefly(certificate, scale) for certificate in summary["certificates"] or []]
     if summary["audit"]:
         low, high = summary["audit"]["regret"]
         shown = " and ".join("unbounded" if end is None else f"{end:+,.6g}" for end in (low, high))
@@ -317,12 +324,12 @@ def _evaluated(summary: dict[str, Any], width: int) -> list[str]:
     return lines
 
 
-def _briefly(certificate: dict[str, Any]) -> str:
-    """One line about the certificate at a witness's radius."""
-    least, most = certificate["comparator_loss_at_least"], certificate["regret_at_most"]
-    if most is None:
-        return _row(f"norm ≤ {certificate['radius']:g}", "nothing is certified")
-    return _row(f"norm ≤ {certificate['radius']:g}", f"lost at least {least:,.1f}: regret at most {most:+,.1f}")
+def _briefly(certificate: dict[str, Any], scale: float) -> str:
+    """One line about the certificate at a witness's radius; `scale` makes a mean of a sum."""
+    least, name = certificate["comparator_loss_at_least"], f"norm ≤ {certificate['radius']:,.7g}"
+    if least is None or certificate["within"] is None:
+        return _row(name, "nothing is proved")
+    return _row(name, f"no mean loss below {rounded_down(least * scale)}")
 
 
 def _list_classes(labels: dict[str, Any]) -> str:

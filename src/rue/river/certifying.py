@@ -80,8 +80,8 @@ def certify(
     >>> from river import datasets, linear_model, preprocessing
     >>> model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
     >>> print(certify(datasets.Phishing(), model, radius=5, witnesses=5))
-    no linear model of norm ≤ 5 could have lost less than 340.2 on this stream; this learner lost 412.6, so its regret
-    is at most +72.4 (D3, by witnesses).
+    no linear model of norm ≤ 5 could have had a mean loss below 0.2721 on this stream; this learner had 0.33011, within
+    22 % of the best there could have been. In sums: 340.2 at least against 412.6, so regret is at most +72.4 (D3).
     """
     classes = isinstance(_last(model), base.Classifier)
     loss = make("loss", ("logistic" if classes else "square") if loss is None else loss)

@@ -61,6 +61,8 @@ class EvidenceAccounts:
         self._evidence = evidence
         self._penalty_before = learner.penalty - evidence.penalty  # of rounds that are not in this evidence
         self._threads = threads
+        self._helped = False
+        """Whether the helper thread gets the block that is being learnt."""
         self._pending: deque[Future[None]] = deque()
         self._helper: ThreadPoolExecutor | None = None
 
@@ -82,21 +84,24 @@ class EvidenceAccounts:
             self._pending.popleft()
 
     def _uses_helper(self, learner: Learner) -> bool:
-        certified = learner.loss.task != "multiclass"
-        return self._threads and (self._evidence.pool is not None or (certified and learner.coordinates > LARGE))
+        certified, evidence = learner.loss.task != "multiclass", self._evidence
+        watched = evidence.pool is not None or evidence.digest is not None or evidence.curvature is not None
+        return self._threads and certified and (watched or learner.coordinates > LARGE)
 
     def ledger(self, learner: Learner, block: Block) -> Any:
         if learner.numbering is not self._evidence.numbering:
             self.wait()  # all arrays are about to be rearranged
         self._evidence.follow(learner)
-        if self._uses_helper(learner):
+        self._helped = self._uses_helper(learner)
+        if self._helped:
             return self._evidence.ledger._replace(adds_gradients=False)
+        self.wait()
         self._evidence.widen(self._evidence.room_for(learner.places))
         return self._evidence.ledger
 
     def enter(self, learner: Learner, block: Block, predictions: Any) -> None:
         shown = block, predictions, learner.intercept, learner.places
-        if self._uses_helper(learner):
+        if self._helped:
             self._helper = self._helper or helpers(1, "rue-evidence")
             self._pending.append(self._helper.submit(self._evidence.watch, *shown, adds_gradients=True))
             self.wait(BEHIND)

@@ -17,6 +17,7 @@ import numpy as np
 from rue import ledger as sums_of
 from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import Learner, Mixture, SoftmaxMixture
+from rue.learners.mixture.mixture import Pooled
 from rue.learners.mixture.standing import Course, next_mark
 from rue.memory import memory_limit
 from rue.registry import make
@@ -30,7 +31,7 @@ from rue.streams.chunk import BadRow, Chunk, Position
 from rue.streams.labels import number_note
 from rue.streams.settling import settle
 
-__all__ = ["NO_CERTIFICATE", "NUMBERS", "Driver", "LearntPart", "default_learner"]
+__all__ = ["NO_CERTIFICATE", "NUMBERS", "Driver", "LearntPart", "default_learner", "evidence_for"]
 
 NO_CERTIFICATE = "there is no certificate for more than two classes: it is about models with one score, not one a class"
 NUMBERS = Labels("regress")
@@ -43,6 +44,32 @@ def default_learner(task: str, **settings: Any) -> Learner:
         return SoftmaxMixture(**settings)
     settings.setdefault("loss", "logistic" if task == "classify" else "square")
     return Mixture(**settings)
+
+
+def evidence_for(
+    learner: Learner,
+    y: Any = (),
+    *,
+    units: str = "raw",
+    witnesses: Any = None,
+    curvature: bool = False,
+    quick: bool = False,
+) -> Evidence:
+    """What is added up about a learner's pass; of the default learner, all that costs little (docs/decisions/0023).
+
+    The radii of `quick` witnesses are in units of the first label where weights are in the target's units too.
+    """
+    lambda_ = float(getattr(learner.algorithm, "lambda_", 0.0))
+    if quick and witnesses is not None and np.ndim(witnesses) and learner.loss.depends_on == "residual":
+        witnesses = np.multiply(witnesses, _decade(float(y[0]) if len(y) else 1.0))
+    narrow = isinstance(learner.algorithm, Pooled) and (witnesses is None or quick)
+    asked: dict[str, Any] = {"units": units, "witnesses": witnesses, "curvature": curvature, "quick": quick}
+    return open_evidence(learner.loss, lambda_=lambda_, narrow=narrow, **asked)
+
+
+def _decade(value: float) -> float:
+    """The power of ten below a magnitude; 1 where there is none."""
+    return math.pow(10.0, math.floor(math.log10(abs(value)))) if 1e-100 < abs(value) < 1e100 else 1.0
 
 
 class LearntPart(NamedTuple):
@@ -354,8 +381,7 @@ class Driver:
                 raise
             return self._learn_halves(block, before, error) if len(block) > 1 else self._leave_out(before, error)
         if self.accounts is None:
-            lambda_ = float(getattr(self.learner.algorithm, "lambda_", 0.0))
-            evidence = open_evidence(self.learner.loss, lambda_=lambda_, **self._options)
+            evidence = evidence_for(self.learner, encoded.y, **self._options)
             self.accounts = EvidenceAccounts(evidence, self.learner)
         return self._learn_rows(encoded, block.y, before)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
@@ -20,6 +21,7 @@ from rue.norms import norm
 from rue.registry import make
 from rue.regret.certificates.certificate import Certificate, require_domain
 from rue.regret.certificates.evidence import Evidence
+from rue.regret.certificates.telling import telling
 from rue.runs.baselines import Baselines
 from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NO_CERTIFICATE, Driver
@@ -37,8 +39,8 @@ from rue.streams.stream import Arrays
 __all__ = ["PredictionLog", "Run", "certificate_of", "evaluate", "learn", "norm_of_point", "score"]
 
 
-LARGEST = 1e150
-"""The norm of a learnt point from which on no ball of that size is looked at: nothing would be proved about it."""
+SMALLEST, LARGEST = 1e-150, 1e150
+"""Between which norms of a learnt point balls of about that size are looked at: elsewhere nothing would be proved."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,8 +161,8 @@ class Run:
         """How much better any linear model could have done, of norm ≤ `radius` or in a `domain` (D1 to D4).
 
         By default against the learner's own domain, or where that is unbounded, and the rounds have no regulariser,
-        against the ball as large as its point. `units` is `raw`, or `largest` for models of features divided by their
-        largest magnitude: the default for learners that do so too.
+        against the largest ball about which the proof says much (`rue.regret.certificates.telling`). `units` is `raw`,
+        or `largest` for models of features divided by their largest magnitude: the default for learners that do so too.
         """
         return certificate_of(self.learner, self.evidence, self.refused + self.skipped, radius, domain, units)
 
@@ -212,8 +214,12 @@ def certificate_of(
     radius: float | None = None,
     domain: Any = None,
     units: str | None = None,
+    thorough: bool = True,
 ) -> Certificate:
-    """What `Run.certificate` says, from a learner and its evidence alone."""
+    """What `Run.certificate` says, from a learner and its evidence alone.
+
+    Without `thorough` no search is made: not for what the digest proves, nor for a radius.
+    """
     if learner.loss.task == "multiclass":
         raise SettingsError(f"certificate: {NO_CERTIFICATE}.")
     if radius is not None and domain is not None:
@@ -227,12 +233,16 @@ def certificate_of(
         K: Any = Ball(radius)
     elif domain is not None:
         K = require_domain(make("domain", domain))
-    elif learner.domain.bounded or evidence.lambda_ > 0.0:
-        K = learner.domain
     else:
-        size = norm_of_point(learner, units == "largest")
-        K = Ball(size if size > 0.0 else 1.0) if size < LARGEST else learner.domain
-    return evidence.certificate(K, units, scales, left_out)
+        K = learner.domain
+        size = math.inf if K.bounded or evidence.lambda_ > 0.0 else norm_of_point(learner, units == "largest")
+        if size < LARGEST and thorough:
+            return telling(
+                lambda radius: evidence.certificate(Ball(radius), units, scales, left_out),
+                size if size > SMALLEST else 1.0,
+            )
+        K = Ball(size if size > 0.0 else 1.0) if size < LARGEST else K
+    return evidence.certificate(K, units, scales, left_out, thorough)
 
 
 def norm_of_point(learner: Learner, scaled: bool) -> float:
@@ -379,6 +389,7 @@ class PredictionLog:
             raise DataError("there is nothing to learn: every label is missing.")
         if driver.labels is None or driver.evidence is None:
             raise DataError("there are no examples to learn.")
+        driver.evidence.magnitudes = driver.learner.scales_in_places()
         predictions, y = (np.concatenate([part[i] for part in self.parts]) for i in (0, 1))
         weights = None
         if any(part[2] is not None for part in self.parts):

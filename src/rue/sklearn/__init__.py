@@ -7,7 +7,7 @@ bits as one call. Once fitted, they have these attributes besides scikit-learn's
 |---|---|
 | `learner_`, `model_` | the learner, and what `rue.save` writes and `rue.explain` explains |
 | `risk_`, `loss_`, `mistakes_` | each example scored before it was learnt (Q1, Q4) |
-| `certificate_`, `certificate(radius=…)` | how much better any linear model could have done (D1, D2) |
+| `certificate_`, `certificate(radius=…)` | how much better any linear model could have done (D1 to D4) |
 | `coef_`, `intercept_` | the point; of a mixture the posterior mean of its members' weights |
 
 A mixture mixes predictions, not weights, so its predictions are near ⟨coef_, x⟩ + intercept_, not equal to it.

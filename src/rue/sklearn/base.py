@@ -19,10 +19,10 @@ from rue.learners.points import owned
 from rue.losses.wrappers import unregularised
 from rue.models.file import Model
 from rue.regret.certificates.certificate import Certificate
-from rue.regret.certificates.evidence import Evidence, open_evidence
+from rue.regret.certificates.evidence import Evidence
 from rue.runs.accounts import EvidenceAccounts
 from rue.runs.class_weights import BALANCED, ClassWeights
-from rue.runs.driver import NO_CERTIFICATE, Driver
+from rue.runs.driver import NO_CERTIFICATE, Driver, evidence_for
 from rue.runs.learn import certificate_of
 from rue.runs.resuming import history_entry
 from rue.streams import Labels
@@ -57,8 +57,7 @@ class Online(BaseEstimator):
 
     def _begin(self, learner: Learner) -> None:
         """Forget everything and start with this learner."""
-        lambda_ = float(getattr(learner.algorithm, "lambda_", 0.0))
-        self.learner_, self.evidence_ = learner, open_evidence(learner.loss, lambda_=lambda_)
+        self.learner_, self.evidence_ = learner, evidence_for(learner)
         self.refused_ = 0
         self._turn = threading.Lock()  # a learner serves one thread at a time
 
@@ -68,7 +67,8 @@ class Online(BaseEstimator):
 
     def _learn(self, X: Any, y: Any, weights: Any) -> None:
         """Learn rows in order, each scored before it is learnt."""
-        accounts = EvidenceAccounts(self.evidence_, self.learner_, threads=False)  # calls may be many and short
+        many = X.shape[0] >= 4096  # calls may be many and short: no thread for those
+        accounts = EvidenceAccounts(self.evidence_, self.learner_, threads=many)
         driver = Driver.bare(self.learner_, accounts)
         try:
             driver.learn_all(X, y, weights)

@@ -22,6 +22,7 @@ from rue.registry import make
 from rue.regret.certificates.certificate import require_domain
 from rue.regret.certificates.evidence import open_evidence
 from rue.reports.report import certificate_report, write_report
+from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NO_CERTIFICATE
 from rue.streams import Block, Labels
 from rue.streams.settling import settle
@@ -39,7 +40,8 @@ def certify(
     learning: Annotated[o.LearnerOptions, "domain no_intercept"],
     data: Annotated[
         o.DataOptions,
-        "target positive format bits weight drop category text id separator decimal day_first month_first max_line bad",
+        "target positive class_weight format bits weight drop category text id separator decimal day_first month_first "
+        "max_line bad",
     ],
     radius: o.Radius = None,
     reading: Annotated[str, typer.Option("--as", help="What the numbers are: score or probability.")] = "score",
@@ -68,11 +70,14 @@ def certify(
     radii = [float(part) for part in witnesses.split(",")] if witnesses else None
     evidence = open_evidence(scoring, units=units, witnesses=radii, domain=K)
     labels: Labels | None = None
+    class_weights = ClassWeights.make(data.class_weight)
     before, left_out, skipped, unlabelled = 0, 0, 0, 0
 
     def begin(y: Any) -> None:
         nonlocal labels
         labels = Labels.under(scoring, y, data.positive)
+        if class_weights is not None:
+            class_weights.require(labels)
 
     for chunk in settle(stream.reads(), begin, scoring.task, data.positive, stops_at_bad=data.bad == "stop"):
         if chunk.first_bad and data.bad == "stop":
@@ -96,6 +101,9 @@ def certify(
             continue
         assert labels is not None
         labels = labels.extended(block.y)
+        if class_weights is not None:
+            block = class_weights.weighted(block, labels)
+            class_weights.count(labels.encode(block.y), block.column_of_weights())
         left_out += evidence.enter(
             Block(block.X, labels.encode(block.y), block.weights), part, learning.intercept, before - len(block)
         )

@@ -288,6 +288,9 @@ def _resumed(
         "--weight": columns.get("weight"),
         "--id": columns.get("id") if columns else data.id,  # of VW text it is the tag
         "--bits": model.features.get("bits", columns.get("bits", 20)),  # text has bits but no columns
+        "--decimal": columns.get("decimal"),
+        "--day-first": columns.get("order") == "day-first",
+        "--month-first": columns.get("order") == "month-first",
     }
     class_weights = ClassWeights.from_json(model.counts.get("class_weight"))
     if model.labels is not None and data.positive is not None and is_called(model.labels.positive, data.positive):

@@ -55,7 +55,7 @@ def race(
         ),
     ] = LIMIT,
     radius: Annotated[float, typer.Option(help="Certify against every linear model of this norm at most.")] = 10.0,
-    data: Annotated[o.DataOptions, "target task format bits weight drop category separator max_line bad"],
+    data: o.DataOptions,
     report_path: o.ReportPath = None,
     plot: Annotated[
         str | None, typer.Option(metavar="OUT.png|.svg", help="Draw the risk of each against time.")
@@ -85,6 +85,8 @@ def race(
         intercept=learning.intercept,
         budget=learning.budget,
         limit=limit or None,
+        positive=data.positive,
+        class_weight=data.class_weight,
     )
     stream = data.open(paths)
     require_not_read(outputs, stream.paths)
@@ -122,7 +124,8 @@ def _split(text: str) -> list[str]:
 
 def _run(racing: Racing, stream: Data, stop: threading.Event, progress: _Progress) -> None:
     loss_task = racing.task if racing.loss is None else racing.loss.task
-    for chunk in settle(stream.reads(stop), racing.begin, loss_task, stops_at_bad=racing.bad == "stop"):
+    stops = racing.bad == "stop"
+    for chunk in settle(stream.reads(stop), racing.begin, loss_task, racing.positive, stops_at_bad=stops):
         wrong = chunk.first_bad
         if wrong and racing.bad == "stop":
             raise DataError(f"{str(chunk.error(wrong)).rstrip('.')} (--bad skip passes over it).")

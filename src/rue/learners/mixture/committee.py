@@ -270,7 +270,7 @@ class Committee(Algorithm):
         return f"members=[{', '.join(f'{member.name}({member.describe()})' for member in self.members)}]"
 
     def explain(self, size: int) -> str:
-        return f"no step of its own: {len(self.members)} members mixed by exponential weights (B12)"
+        return f"no step of its own: {len(self.members)} members mixed by exponential weights"
 
     @property
     def wide(self) -> int | None:

@@ -335,7 +335,7 @@ class Pooled(Pooling):
     def explain(self, size: int) -> str:
         return (
             f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
-            f"{KINDS} kinds, mixed by exponential weights (B12); {self.bytes_per_feature(None)} bytes a feature"
+            f"{KINDS} kinds, mixed by exponential weights; {self.bytes_per_feature(None)} bytes a feature"
         )
 
     def bytes_per_feature(self, point: Any) -> int:

@@ -29,6 +29,20 @@ MOST_LOOKS = 256
 """No stream is so long that there are more."""
 
 
+PLAIN = {
+    "adaptive, by root mean square": "gradient steps, features in units of their root mean square",
+    "adaptive, by first value": "gradient steps, features in units of their first value",
+    "adaptive, forgetting": "gradient steps, forgetting the past",
+    "adaptive, centred": "gradient steps, features less their mean",
+    "second order, diagonal": "Newton steps, each feature by itself",
+    "second order, full": "Newton steps, features together",
+    "second order, full, forgetting": "Newton steps, features together, forgetting the past",
+    "second order, centred": "Newton steps, features less their mean",
+    "second order, centred, forgetting": "Newton steps, features less their mean, forgetting the past",
+}
+"""What the kinds of members are called on a page to read; `Member.kind`, JSON and pictures have the short names."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Member:
     """One learner of a mixture."""
@@ -45,7 +59,8 @@ class Member:
     """Kinds that need few features retire when there are more, and any kind that is hopelessly behind."""
 
     def __str__(self) -> str:
-        return self.kind if self.rate is None else f"{self.kind}, rate {self.rate:.3g}"
+        kind = PLAIN.get(self.kind, self.kind)
+        return kind if self.rate is None else f"{kind}, rate {self.rate:.3g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,9 +96,9 @@ class Standing:
         running = sum(member.running for member in self.members)
         best = self.best
         return (
-            f"{running} members, most weight: {carry or 'spread evenly'}\n"
-            f"price of not knowing the rate: {self.price:+,.4g} against the best member ({best}), "
-            f"at most {self.price_at_most:,.4g} (B12); {self.bytes_per_feature} bytes a feature"
+            f"{running} learners side by side, most weight: {carry or 'spread evenly'}\n"
+            f"trying them all cost {self.price:+,.4g} in total over the best alone ({best}), "
+            f"at most {self.price_at_most:,.4g} by proof; {self.bytes_per_feature} bytes a feature"
         )
 
 

@@ -309,7 +309,7 @@ class Softmax(Pooling):
     def explain(self, size: int) -> str:
         return (
             f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
-            f"{KINDS} kinds, mixed by exponential weights (B12); {self.budget} bytes a feature and class"
+            f"{KINDS} kinds, mixed by exponential weights; {self.budget} bytes a feature and class"
         )
 
     @property

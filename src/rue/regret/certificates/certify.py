@@ -44,8 +44,8 @@ def certify(
 
     >>> import numpy as np
     >>> print(certify(np.eye(2), [1, -1], [0.0, 0.0], loss="hinge", radius=1, intercept=False))
-    no linear model of norm ≤ 1 could have lost less than 0.6 on this stream; this learner lost 2.0, so its regret is
-    at most +1.4.
+    no linear model of norm ≤ 1 could have had a mean loss below 0.2928 on this stream; this learner had 1, at most 3.5
+    times the best there could have been. In sums: 0.6 at least against 2.0, so regret is at most +1.4 (D1).
 
     docs/theory.md, section 6.
     """

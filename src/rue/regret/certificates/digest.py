@@ -6,7 +6,10 @@ prediction together). So the best in hindsight on the means bounds the stream's 
 In the language of witnesses: one whose slope is the same throughout a cell, and the best of that kind.
 
 It takes O(d) memory and time for an example. When the table is full its rows are gathered into cells again, split where
-most would be lost: along the predictions of the best points so far and, as those will move, along every feature.
+most would be lost: along the predictions of the best points so far and, as those will move, along every feature. For
+radii that were asked for those points are looked for. A digest that nobody asked for has to be cheap: it takes the
+point of least squares, cuts anew only when the number of reductions is a power of two, or three times one, and in
+between puts each row into the cell where the last cuts lead it.
 """
 
 from __future__ import annotations
@@ -50,6 +53,13 @@ TOTALS = Numbers(
 USED, REDUCED, CELL = TOTALS.indices("used", "reduced", "cell")
 COLUMNS = Numbers(Number("weight", "Σ weight of the cell."), Number("label", "Σ weight·y of the cell."))
 WEIGHT, LABEL = COLUMNS.indices("weight", "label")
+CUTS = Numbers(
+    Number("axis", "Which feature decides; the number of features for the prediction, −1 in a cell."),
+    Number("border", "Rows whose value is at most this go low."),
+    Number("low", "The node of those rows; in a cell, its row of the table."),
+    Number("high", "The node of the others."),
+)
+AXIS, BORDER, LOW, HIGH = CUTS.indices("axis", "border", "low", "high")
 FIRST = len(COLUMNS)
 """The column of the table where the sums of the coordinates begin."""
 DIGEST = Layout(
@@ -71,12 +81,16 @@ class Digest(NamedTuple):
     largest: Any
     """The largest magnitude in each column of single examples."""
     points: Any
-    """For each radius the best point of the digest when it was last looked for."""
+    """For each radius the best point of the digest when it was last looked for; without radii that of least squares."""
     radii: Any
+    """The radii that were asked for, perhaps none."""
     totals: Any
     """How many rows of the table are in use, how often it has been reduced, and to how many."""
     scaled: Any
     """1 where the radii are in units of each feature's largest magnitude, otherwise 0."""
+    cuts: Any
+    """The nodes of the trees that lead a row to its cell: node 0 is the root, for labels ≤ 0 of a margin loss node 1.
+    Empty where radii were asked for, and before the first cuts."""
 
     def room(self, size: Any) -> Any:
         return size + _2 <= self.largest.size
@@ -110,8 +124,10 @@ class Digest(NamedTuple):
             return self
         if size > NARROW:
             return None
+        cuts = self.cuts.copy()
+        cuts[cuts[:, AXIS] == self.points.shape[1], AXIS] += more  # the axis of predictions comes after the features
         wider = [np.pad(array, ((0, 0), (0, more))) for array in (self.table, self.points)]
-        return self._replace(table=wider[0], points=wider[1], largest=np.pad(self.largest, (0, more)))
+        return self._replace(table=wider[0], points=wider[1], largest=np.pad(self.largest, (0, more)), cuts=cuts)
 
     def merge(self, parts: Sequence[Digest], nonnegative: bool) -> Digest | None:
         """The cells of several parts of a stream together, each of which went on from a copy of this digest.
@@ -144,6 +160,7 @@ class Digest(NamedTuple):
             table=table,
             largest=DIGEST["largest"].merged(base.largest, [digest.largest for digest in digests[1:]]),
             totals=np.array([len(rows), latest.totals[REDUCED], self.totals[CELL]]),
+            cuts=_uncut(),
         )
 
     def empty(self) -> Digest:
@@ -156,11 +173,19 @@ class Digest(NamedTuple):
 
     def stored(self) -> dict[str, Any]:
         """The arrays that a model file holds."""
-        return {"digest.table": self.cells(), "digest.largest": self.largest, "digest.points": self.points}
+        arrays = {"digest.table": self.cells(), "digest.largest": self.largest, "digest.points": self.points}
+        return arrays if self.radii.size else arrays | {"digest.cuts": self.cuts}
 
     def require_sane(self) -> None:
         """Refuse sums that no stream has."""
         if not (self.cells()[:, WEIGHT] > 0.0).all() or not np.isfinite(self.points).all():
+            raise DataError("its digest makes no sense")
+        axis, low, high = self.cuts[:, [AXIS, LOW, HIGH]].T
+        whole = np.array_equal(np.floor(self.cuts[:, [AXIS, LOW, HIGH]]), self.cuts[:, [AXIS, LOW, HIGH]])
+        leads_to_cell = (axis == -1.0) & (low >= 0.0) & (low < min(self.totals[CELL], self.totals[USED]))
+        inner = (axis >= 0.0) & (axis <= self.points.shape[1]) & np.isfinite(self.cuts[:, BORDER])
+        inner &= (np.minimum(low, high) > np.arange(axis.size)) & (np.maximum(low, high) < axis.size)  # so paths end
+        if not whole or not (leads_to_cell | inner).all():
             raise DataError("its digest makes no sense")
 
     def means(self, by: Any) -> tuple[Any, Any, Any]:
@@ -174,15 +199,40 @@ class Digest(NamedTuple):
         cells = int(self.totals[CELL])
         by = np.where(self.largest[FIRST:] > 0.0, self.largest[FIRST:], 1.0) if self.scaled else 1.0
         many = int(self.totals[REDUCED]) + 1
+        if len(self.cuts) and not _is_power(many) and (many % 3 or not _is_power(many // 3)):
+            used = _lead(self.table, self.totals[USED], self.cuts, self.points[0], loss.depends_on == "margin")
+            return self._replace(totals=np.array([used, many, cells]))
         points, table = self.points, np.zeros((4 * cells, self.largest.size))
         with np.errstate(all="ignore"):
             X, y, weights = self.means(by)
-            if many & (many - 1) == 0:
-                best = [_best(X, y, weights, loss, U, u) for U, u in zip(self.radii, points * by, strict=True)]
-                points = np.array(best) / by
-            order, starts = _gathered(loss, X, y, weights, points * by, self.radii, cells)
+            if _is_power(many):
+                points = np.array(self._best_points(loss, X, y, weights, points * by)) / by
+            radii = self.radii if self.radii.size else np.array([norm(points[0] * by)])
+            product = np.matmul if self.radii.size else _product
+            order, starts, cuts = _gathered(loss, X, y, weights, points * by, radii, cells, product)
             table[: starts.size] = np.add.reduceat(self.cells()[order], starts, axis=0)
-        return self._replace(table=table, points=points, totals=np.array([starts.size, many, cells]))
+            if self.radii.size or (loss.depends_on == "margin" and (y.min() > 0.0 or y.max() <= 0.0)):
+                cuts = _uncut()
+            features = np.flatnonzero((cuts[:, AXIS] >= 0.0) & (cuts[:, AXIS] < X.shape[1]))
+            cuts[features, BORDER] *= np.broadcast_to(by, X.shape[1])[cuts[features, AXIS].astype(np.int64)]
+        return self._replace(table=table, points=points, totals=np.array([starts.size, many, cells]), cuts=cuts)
+
+    def _best_points(self, loss: Loss, X: Any, y: Any, weights: Any, points: Any) -> list[Any]:
+        """About the best points of the radii, or where there are none that of least squares; `points` are the last."""
+        if self.radii.size:
+            return [_best(X, y, weights, loss, U, u) for U, u in zip(self.radii, points, strict=True)]
+        u = _least_squares(X, y, weights) * (2.0 if loss.depends_on == "margin" else 1.0)  # log-odds are about 2·E[y]
+        return [u if np.isfinite(u).all() else points[0]]
+
+    def moved(self, to: Any, size: int) -> Digest:
+        """The same with `size` coordinates, those from before at the places `to`, or nowhere where −1."""
+        before = np.flatnonzero(to[: self.largest.size - FIRST] >= 0)
+        at, width = to[before], size + FIRST
+        table, points, largest = np.zeros((len(self.table), width)), np.zeros((len(self.points), size)), np.zeros(width)
+        table[:, :FIRST], largest[:FIRST] = self.table[:, :FIRST], self.largest[:FIRST]
+        table[:, at + FIRST], largest[at + FIRST] = self.table[:, before + FIRST], self.largest[before + FIRST]
+        points[:, at] = self.points[:, before]
+        return self._replace(table=table, points=points, largest=largest, cuts=_uncut())
 
     def at_least(self, loss: Loss, domain: Domain, by: Any, rounding: float) -> float:
         """A lower bound on the stream's loss at any point of a set in units of `by`; −∞ where there is none."""
@@ -213,22 +263,31 @@ def condenses(loss: Loss) -> bool:
 
 def open_digest(radii: Any, scaled: bool, cells: int = CELLS) -> Digest:
     """With nothing in it yet."""
-    radii = np.unique(radii)
-    table, largest, points = np.zeros((4 * cells, FIRST)), np.zeros(FIRST), np.zeros((radii.size, 0))
-    return Digest(table, largest, points, radii, np.array([0, 0, cells]), int(scaled))
+    radii = np.unique(np.asarray(radii, dtype=np.float64))
+    table, largest, points = np.zeros((4 * cells, FIRST)), np.zeros(FIRST), np.zeros((max(1, radii.size), 0))
+    return Digest(table, largest, points, radii, np.array([0, 0, cells]), int(scaled), _uncut())
 
 
-def shelved(loss: Loss, pool: Pool | None, width: int, used: int, reduced: int) -> Digest:
-    """With room for what a model file holds of it, together with these witnesses."""
-    if pool is None or not condenses(loss):
+def _uncut(nodes: int = 0) -> Any:
+    """Room for the nodes of a tree."""
+    return np.zeros((nodes, len(CUTS)))
+
+
+def shelved(loss: Loss, pool: Pool | None, width: int, used: int, reduced: int, nodes: int | None = None) -> Digest:
+    """With room for what a model file holds of it: of the radii of these witnesses, or with so many `nodes` of none."""
+    if not condenses(loss) or (pool is None and nodes is None):
         raise DataError("it holds a digest of what cannot be digested")
-    empty = open_digest(pool.radii, pool.largest.size > 0)
+    if nodes is not None and nodes > 2 * CELLS:
+        raise DataError("its digest does not fit together")
+    empty = open_digest((), True)
+    if nodes is None and pool is not None:
+        empty = open_digest(pool.radii, pool.largest.size > 0)
     more = width - FIRST
     if not (0 <= more <= NARROW and 0 <= used < len(empty.table)):
         raise DataError("its digest does not fit together")
     digest = empty.grown(more)
     assert digest is not None
-    return digest._replace(totals=np.array([used, reduced, CELLS]))
+    return digest._replace(totals=np.array([used, reduced, CELLS]), cuts=_uncut(nodes or 0))
 
 
 def _best(X: Any, y: Any, weights: Any, loss: Loss, radius: float, start: Any) -> Any:
@@ -238,6 +297,23 @@ def _best(X: Any, y: Any, weights: Any, loss: Loss, radius: float, start: Any) -
         return best_in_hindsight(X, y, loss=loss, **options).point
     except DataError:
         return start
+
+
+def _is_power(number: int) -> bool:
+    """Whether a number is a power of two."""
+    return number & (number - 1) == 0
+
+
+def _least_squares(X: Any, y: Any, weights: Any) -> Any:
+    """The point of least squares, a little towards 0 so that there is one; NaN where the numbers have overflowed."""
+    X, y, weights = X[::2], y[::2], weights[::2]  # enough for a direction
+    weighted = X * weights[:, None]
+    Q, b = np.einsum("ij,ik->jk", X, weighted), np.einsum("i,ij->j", y, weighted)
+    Q[np.diag_indices(len(Q))] += 1e-6 * np.trace(Q) / max(1, len(Q)) + LEAST_PRODUCT
+    try:
+        return np.linalg.solve(Q, b)
+    except np.linalg.LinAlgError:
+        return np.full(b.size, np.nan)
 
 
 @values
@@ -259,6 +335,9 @@ class Cells(NamedTuple):
     middles: Any
     sums: Any
     """For each cell Σn, then Σn·e, Σn·h and Σn·e·h along every axis."""
+    cuts: Any
+    leaves: Any
+    """The node of each cell."""
 
     @noinline
     def sweep(self, c: Any) -> None:
@@ -304,10 +383,17 @@ class Cells(NamedTuple):
             self.starts[new], self.ends[new], self.ends[c] = low, self.ends[c], low
         return True
 
+    def note(self, c: Any, new: Any, nodes: Any) -> None:
+        """Enter into the tree that cell c was cut, before either part is looked at."""
+        cut, first = self.cuts[self.leaves[c]], self.ends[new] == self.starts[c]
+        cut[AXIS], cut[BORDER], cut[LOW], cut[HIGH] = self.axes[c], self.middles[c], nodes, nodes + 1
+        self.leaves[new], self.leaves[c] = (nodes, nodes + 1) if first else (nodes + 1, nodes)
+
 
 @kernel
 def _divide(cells: Any, count: Any) -> Any:
     """Cut the costliest cell as long as there is room for another; how many there are then."""
+    nodes = 2
     for c in range(count):
         cells.sweep(c)
         cells.settle(c)
@@ -319,6 +405,8 @@ def _divide(cells: Any, count: Any) -> Any:
         if not cells.costs[worst] > 0.0:
             break
         if cells.divide(worst, count):
+            cells.note(worst, count, nodes)
+            nodes += 2
             cells.sweep(count)
             for a in range(cells.sums.shape[1]):
                 cells.sums[worst, a] -= cells.sums[count, a]
@@ -331,16 +419,48 @@ def _divide(cells: Any, count: Any) -> Any:
 
 
 @kernel
+def _lead(table: Any, used: Any, cuts: Any, point: Any, margin: Any) -> Any:
+    """Add the rows that are not in a cell yet to the cells where the cuts lead them; how many cells there are."""
+    cells = 0
+    for k in range(cuts.shape[0]):
+        if cuts[k, AXIS] < 0.0:
+            cells = max(cells, int(cuts[k, LOW]) + 1)
+    for i in range(cells, used):
+        row = table[i]
+        label, p = row[LABEL] / row[WEIGHT], 0.0
+        for j in range(point.size):
+            p += point[j] * row[FIRST + j]
+        p = p / row[WEIGHT] - (0.0 if margin else label)
+        node = 1 if margin and label <= 0.0 else 0
+        while cuts[node, AXIS] >= 0.0:
+            axis = int(cuts[node, AXIS])
+            value = p if axis == point.size else row[FIRST + axis] / row[WEIGHT]
+            node = int(cuts[node, LOW] if value <= cuts[node, BORDER] else cuts[node, HIGH])
+        cell = table[int(cuts[node, LOW])]
+        for j in range(row.size):
+            cell[j] += row[j]
+            row[j] = 0.0
+    return cells
+
+
+@kernel
 def _slopes(loss: Any, p: Any, y: Any, out: Any) -> None:
     for i in range(y.size):
         for r in range(p.shape[1]):
             out[i, r] = loss.slope(p[i, r], y[i])
 
 
-def _gathered(loss: Loss, X: Any, y: Any, n: Any, points: Any, radii: Any, cells: int) -> tuple[Any, Any]:
-    """An order of the rows in which cells are stretches, and where each begins."""
+def _product(a: Any, b: Any) -> Any:
+    """a·b on one core: BLAS would wake its threads, which take the learner's core for milliseconds."""
+    return np.einsum("...j,jk->...k", a, b)
+
+
+def _gathered(
+    loss: Loss, X: Any, y: Any, n: Any, points: Any, radii: Any, cells: int, product: Any
+) -> tuple[Any, Any, Any]:
+    """An order of the rows in which cells are stretches, where each begins, and the cuts that lead there."""
     rows, d = X.shape
-    p = X @ points.T
+    p = product(X, points.T)
     slopes = np.empty_like(p)
     _slopes(loss, p, y, slopes)
     groups = [np.arange(rows)]
@@ -351,17 +471,24 @@ def _gathered(loss: Loss, X: Any, y: Any, n: Any, points: Any, radii: Any, cells
     curvature = np.zeros(radii.size)
     for group in groups:
         e, h, share = p[group], slopes[group], n[group] / n[group].sum()
-        e, h = e - share @ e, h - share @ h
-        curvature = np.fmax(curvature, (share @ (e * h)) / (share @ (e * e)))
+        e, h = e - product(share, e), h - product(share, h)
+        curvature = np.fmax(curvature, product(share, e * h) / product(share, e * e))
     stray = float(np.max(curvature * (STRAY * radii) ** 2)) / d
     e = np.hstack([X, p])
-    e -= (n / n.sum()) @ e  # or else sums would cancel
+    mean = product(n / n.sum(), e)
+    e -= mean  # or else sums would cancel
     h = np.hstack([e[:, :d] * (stray if 0.0 < stray < math.inf else 1.0), slopes])
     sizes, axes = np.array([group.size for group in groups]), e.shape[1]
     (starts, ends, along), (costs, middles) = np.zeros((3, cells), dtype=np.int64), np.zeros((2, cells))
     sums = np.zeros((cells, 1 + 3 * axes))
-    gathered = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums)
+    cuts, leaves = _uncut(2 * cells), np.arange(cells)
+    gathered = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums, cuts, leaves)
     gathered.ends[: sizes.size] = np.cumsum(sizes)
     gathered.starts[1 : sizes.size] = gathered.ends[: sizes.size - 1]
     count = _divide(gathered, sizes.size)
-    return gathered.order, np.sort(gathered.starts[:count])
+    order = np.argsort(gathered.starts[:count])
+    inner = np.flatnonzero(cuts[:, LOW] > 0.0)
+    cuts[inner, BORDER] += mean[cuts[inner, AXIS].astype(np.int64)]
+    cuts[1, AXIS] = -1.0 if len(groups) == 1 else cuts[1, AXIS]  # no row begins there
+    cuts[leaves[order], AXIS], cuts[leaves[order], LOW] = -1.0, np.arange(count)
+    return gathered.order, gathered.starts[order], cuts[: 2 + 2 * (count - len(groups))]

@@ -2,8 +2,9 @@
 
 The ledger, with the sums of D1, is always there; the largest magnitude of each feature, witnesses (D3) and curvature
 (D4) are there when asked for. All of it takes O(d) memory, or O(d²) for curvature, and adds up over parts of a stream.
-With witnesses there is a digest too, as long as the stream is narrow and the loss is one that `condenses` accepts; not
-so with the few witnesses of `quick`, where square loss has curvature instead.
+With witnesses that were asked for there is a digest too, as long as the stream is narrow and the loss is one that
+`condenses` accepts. Without asking (`narrow`) there is the strongest proof that costs little while a stream has at most
+`NARROW` features in use: curvature for square loss, a digest for others.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from rue.memory import gibibytes, memory_limit
 from rue.norms import LEAST_PRODUCT, LEAST_SQUARE, LOST, norm
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.curvature import Curvature, open_curvature
-from rue.regret.certificates.digest import Digest, condenses, open_digest
+from rue.regret.certificates.digest import FIRST, REDUCED, Digest, condenses, open_digest
+from rue.regret.certificates.digest import NARROW as DIGESTED
 from rue.regret.certificates.witnesses import Pool, best_mixture, open_pool, watch
 from rue.regret.risk.ranges import largest_norm
 from rue.rows import SparseRows
@@ -38,8 +40,12 @@ __all__ = ["Evidence", "Largest", "open_evidence"]
 
 _0 = np.uint64(0)
 NARROW = 64
-"""The most coordinates for which there is curvature without asking: it costs about as much as a few witnesses."""
+"""The most coordinates in use for which there is curvature or a digest without asking, the digest for a stream that is
+so short that it holds every example up to 128 (docs/decisions/0023)."""
 
+
+FEW = 4096
+"""Of how many entries of the first block the features are counted: text is not narrow, and that shows early."""
 
 LARGEST = Layout(Array("magnitudes", "The largest magnitude of each feature.", ("coordinate",), merge="maximum"))
 
@@ -102,15 +108,21 @@ class Evidence:
     penalty: float = 0.0
     """Σ weight·(λ/2)‖w_t‖² of the points played."""
     digest: Digest | None = None
-    """Kept with the witnesses, as long as the stream is narrow enough."""
+    """Kept as long as the stream is narrow enough."""
     unasked: bool = False
-    """Whether curvature was switched on automatically; it is dropped when the stream is wider than `NARROW`."""
+    """Whether curvature or digest were switched on automatically; they are dropped when there are more than `NARROW`
+    features in use."""
     numbering: Numbering | None = None
     """Where in the arrays the features of a wide stream are: the learner's numbering, or its own."""
     coordinates: int = 0
     """How many coordinates a wide stream has; `ledger.S` has those of any other."""
     intercept: bool = True
-    """Whether the first coordinate of a wide stream is the intercept's."""
+    """Whether the first coordinate of a wide stream, or of one with `columns`, is the intercept's."""
+    columns: Numbering | None = None
+    """Which columns of the digest, and of curvature that nobody asked for, the features of a sparse stream have; each
+    its own index where there is no numbering."""
+    magnitudes: Any = None
+    """The largest magnitude of each feature as the learner knows it, if it divides features by them."""
 
     def widen(self, size: int) -> None:
         """Make room in the ledger for `size` coordinates."""
@@ -149,13 +161,15 @@ class Evidence:
         if self.pool is not None:
             moved["pool"] = self.pool.moved(to, size)
         if self.curvature is not None:
-            moved["curvature"] = self.curvature.moved(to, size)
+            moved["curvature"] = None if self.unasked else self.curvature.moved(to, size)
         coordinates = max(self.coordinates, self.ledger.S.size if self.numbering is None else 0)
         wide: dict[str, Any] = {
             "numbering": numbering,
             "coordinates": coordinates,
             "intercept": intercept,
             "digest": None,
+            "columns": None,
+            "magnitudes": None,
         }
         return dataclasses.replace(self, **moved, **wide)
 
@@ -217,13 +231,11 @@ class Evidence:
         `size` is the number of coordinates, or of rows in the arrays, there is to be room for. With `adds_gradients`
         S = Σ g_t x_t is updated too, which a `Ledger` that does not add gradients has left to the caller.
         """
-        wide, room = self.numbering is not None, self.room_for(size)
-        if self.unasked and (size > NARROW or wide):
-            self.curvature = None
-        if wide:
-            self.digest = None
+        room = self.room_for(size)
+        condensed, width = self._in_columns(block, intercept, size)
         for name, keeper in self._accumulators():
-            setattr(self, name, keeper.grown(size if name == "curvature" else room))
+            condenses = name == "digest" or (name == "curvature" and self.unasked)
+            setattr(self, name, keeper.grown(width if condenses else size if name == "curvature" else room))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
         if adds_gradients:
             self.widen(room)
@@ -232,16 +244,48 @@ class Evidence:
         if self.pool is not None:
             occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
             self.pool = self.pool.claimed(occurring, rows.shift)
-        for _, keeper in self._accumulators():
-            given, end = rows, 0
+        for name, keeper in self._accumulators():
+            shown = condensed if name == "digest" or (name == "curvature" and self.unasked) else block
+            first = rows if shown is block else shown.rows(intercept)
+            given, end = first, 0
             while end < len(block):
                 end = watch(self.loss, keeper, given, y, weights, predictions, end)
                 if isinstance(keeper, Digest) and keeper.full():
+                    if self.unasked and width > NARROW:
+                        self.digest = self.columns = None
+                        break
                     self.digest = keeper = keeper.reduced(self.loss)
-                elif end < len(block) and given is not rows:
+                elif end < len(block) and given is not first:
                     raise BadExample(end, "the sparse matrix is damaged.")
                 elif end < len(block):
-                    given = block.in_order().rows(intercept)
+                    given = shown.in_order().rows(intercept)
+
+    def _in_columns(self, block: Block, intercept: bool, size: int) -> tuple[Block, int]:
+        """A block with its features in the columns of the digest, and how many coordinates that is.
+
+        The digest, and curvature that nobody asked for, are dropped where there are more than they can have.
+        """
+        most = NARROW if self.unasked and self.digest is None else DIGESTED
+        if self.digest is None and not (self.unasked and self.curvature is not None):
+            return block, size
+        if self.numbering is None and self.columns is None and size > most and block.sparse:
+            rows: Any = block.rows(False)
+            if np.unique(rows.indices[:FEW]).size < most:
+                self.columns, self.intercept = Numbering(max(0, self._condensed_size() - int(intercept))), intercept
+        if self.columns is not None:
+            block = block.numbered(self.columns, adding=True)
+            size = self.columns.size + int(intercept)
+        reduced = self.unasked and self.digest is not None and self.digest.totals[REDUCED] > 0
+        if size > (NARROW if reduced else most) or self.numbering is not None:
+            self.digest = self.columns = None
+            self.curvature = None if self.unasked else self.curvature
+        return block, size
+
+    def _condensed_size(self) -> int:
+        """How many coordinates the digest, or curvature that nobody asked for, has room for."""
+        if self.digest is not None:
+            return int(self.digest.largest.size) - FIRST
+        return 0 if self.curvature is None else int(self.curvature.moment.size)
 
     def merged(self, other: Evidence) -> Evidence:
         """The evidence of two parts of a stream together, whichever learners they had.
@@ -270,7 +314,7 @@ class Evidence:
         begun = [part for part in parts if part.ledger.sums[accounts.EXAMPLES] != examples]
         if len(begun) <= 1:
             return copy.deepcopy(begun[0] if begun else self)
-        base, *parts = _in_one_numbering([self, *begun])
+        base, *parts = _in_same_columns(_in_one_numbering([self, *begun]))
         theirs = {name: [dict(part._accumulators()).get(name) for part in parts] for name, _ in base._accumulators()}
         both: dict[str, Any] = {
             name: keeper.merge(theirs[name], self.loss.nonnegative) if name == "digest" else keeper.merge(theirs[name])
@@ -282,9 +326,12 @@ class Evidence:
         scales = [part.scales() for part in parts]
         if "pool" not in both and all(own is not None for own in scales):
             both["largest"] = Largest(scales[0]).merge([Largest(own) for own in scales[1:]])
+        known = [part.magnitudes for part in parts]
+        if base.numbering is None and all(own is not None for own in known):
+            both["magnitudes"] = Largest(known[0]).merge([Largest(own) for own in known[1:]]).magnitudes
         ledger = base.ledger.merge([part.ledger for part in parts])
         penalty = base.penalty + sum(part.penalty - base.penalty for part in parts)
-        both |= {"numbering": base.numbering, "intercept": parts[0].intercept}
+        both |= {"numbering": base.numbering, "intercept": parts[0].intercept, "columns": base.columns}
         both["coordinates"] = max(part.coordinates for part in parts)
         both["unasked"] = any(part.unasked for part in parts)
         return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=penalty, **both)
@@ -304,30 +351,56 @@ class Evidence:
             curvature=open_curvature() if "curvature" in keepers else None,
             digest=self.digest.empty() if self.digest is not None else None,
             penalty=0.0,
+            columns=None,
+            magnitudes=None,
         )
 
     def scales(self) -> Any:
         """The largest magnitude of each feature, or None if there is no such sum."""
         if self.largest is not None:
             return self.largest.magnitudes
-        return None if self.pool is None else self.pool.magnitudes()
+        if self.pool is not None and self.pool.largest.size:
+            return self.pool.magnitudes()
+        if self.digest is not None and self.digest.scaled:
+            return spread(self.digest.largest[FIRST:], self._coordinates_of_columns(), self.ledger.S.size)
+        return self.magnitudes
 
-    def certificate(self, domain: Domain, units: str = "raw", scales: Any = None, left_out: int = 0) -> Certificate:
+    def _coordinates_of_columns(self) -> Any:
+        """The coordinate of each column of the digest; −1 where there is none."""
+        if self.columns is not None:
+            return self.columns.coordinates(self.intercept)
+        return np.arange(self._condensed_size())
+
+    def certificate(
+        self,
+        domain: Domain,
+        units: str | None = None,
+        scales: Any = None,
+        left_out: int = 0,
+        thorough: bool = True,
+    ) -> Certificate:
         """The best that can be proved about a set: D1 or D2, with witnesses and curvature where there are any.
 
-        About an unbounded set D1 and D3 prove nothing unless the features' magnitudes were added up
-        (`units="largest"`): without them it is not known how far rounding has moved S. `scales` are of the coordinates
-        that have a row in the arrays here (sparse, wide data).
+        `units` are by default those of the learner: `largest` if it divides features by their magnitudes. About an
+        unbounded set D1 and D3 prove nothing unless the features' magnitudes were added up: without them it is not
+        known how far rounding has moved S. `scales` are of the coordinates that have a row in the arrays here (sparse,
+        wide data). Without `thorough` the digest and curvature are left out, which need a search.
         """
+        if units is None:
+            free = self.magnitudes is not None or (self.digest is not None and not self.digest.radii.size)
+            units = "largest" if free else "raw"
         if self.numbering is not None and not domain.keeps_zeros:  # coordinates that never occur count too
             if scales is not None:
                 scales = spread(scales, self.numbering.coordinates(self.intercept), self.coordinates)
-            return self.renumbered(None, self.intercept).certificate(domain, units, scales, left_out)
+            return self.renumbered(None, self.intercept).certificate(domain, units, scales, left_out, thorough)
         with np.errstate(all="ignore"):  # sums that overflowed prove nothing, in silence
             by = self.divisors(units, scales, self.ledger.S.size)
-            return self._certified(domain, units, by, self.scales() if scales is None else scales, left_out)
+            magnitudes = self.scales() if scales is None else scales
+            return self._certified(domain, units, by, magnitudes, left_out, thorough)
 
-    def _certified(self, domain: Domain, units: str, by: Any, magnitudes: Any, left_out: int) -> Certificate:
+    def _certified(
+        self, domain: Domain, units: str, by: Any, magnitudes: Any, left_out: int, thorough: bool
+    ) -> Certificate:
         sums, S = self.ledger.sums, self.ledger.S / by
         A, total = float(sums[accounts.A]), float(sums[accounts.LOSS]) + self.penalty
         height = self._support(domain, self.ledger.S, by, magnitudes, float(sums[accounts.LOSS]))
@@ -340,23 +413,36 @@ class Evidence:
         at_least = total - alone if alone < math.inf else -math.inf
         if self.loss.nonnegative and at_least <= max(self._rounding * (total + abs(A)), LEAST_SQUARE):
             at_least = 0.0  # below rounding error: use ℓ ≥ 0 instead
-        witnesses = 0
+        witnesses, seen = 0, -math.inf
         if self.pool is not None and self.lambda_ == 0.0:
             witnesses = int(self.pool.radii.size)
             seen = self._witnessed(domain, by, total - A - self._rounding * (abs(total) + abs(A)), S, magnitudes)
-            if self.digest is not None:
-                seen = max(seen, self.digest.at_least(self.loss, domain, by, self._rounding))
-            if seen > max(at_least, LEAST_SQUARE if self.loss.nonnegative else -math.inf):
-                theorem, at_least = "D3", seen
-        if self.curvature is not None and self.lambda_ == 0.0:
-            exact = self.curvature.grown(S.size).at_least(domain, by)
+        divisors = self._in_the_columns(domain, by)
+        if self.digest is not None and self.lambda_ == 0.0 and thorough and divisors is not None:
+            seen = max(seen, self.digest.at_least(self.loss, domain, divisors, self._rounding))
+        if seen > max(at_least, LEAST_SQUARE if self.loss.nonnegative else -math.inf):
+            theorem, at_least = "D3", seen
+        if self.curvature is not None and self.lambda_ == 0.0 and thorough:
+            exact = self._exact(self.curvature, domain, by)
             if exact >= at_least and exact > 0.0:
                 theorem, at_least = "D4", exact
         regret = total - at_least
         if math.isnan(regret):
             regret = math.inf
         return Certificate(
-            domain, total, regret, alone, at_least, A, norm(S), left_out, theorem, units, witnesses, self.lambda_
+            domain,
+            total,
+            regret,
+            alone,
+            at_least,
+            A,
+            norm(S),
+            left_out,
+            theorem,
+            units,
+            witnesses,
+            self.lambda_,
+            float(sums[accounts.WEIGHT]),
         )
 
     def _support(self, domain: Domain, S: Any, by: Any, magnitudes: Any, loss: float) -> float:
@@ -395,6 +481,23 @@ class Evidence:
         s = np.zeros(S.size)
         s[: min(S.size, magnitudes.size)] = magnitudes[: S.size]
         return np.where(s > 0.0, self._rounding * slopes * s + rounds * LOST * (1.0 + s), 0.0)
+
+    def _exact(self, curvature: Curvature, domain: Domain, by: Any) -> float:
+        """D4."""
+        if not self.unasked:
+            return curvature.grown(by.size).at_least(domain, by)
+        divisors = self._in_the_columns(domain, by)
+        return 0.0 if divisors is None else curvature.grown(divisors.size).at_least(domain, divisors)
+
+    def _in_the_columns(self, domain: Domain, by: Any) -> Any:
+        """What each column of the digest is divided by; None where a set cannot be looked at in these columns alone."""
+        if self.columns is None:
+            return by
+        if not domain.keeps_zeros:  # coordinates that never occur count too
+            return None
+        coordinates = self._coordinates_of_columns()
+        inside = (coordinates >= 0) & (coordinates < by.size)
+        return np.where(inside, by[np.where(inside, coordinates, 0)], 1.0)
 
     def _underflown(self, domain: Domain, by: Any) -> float:
         """How far off ⟨S, u⟩ may be because products g_t·x_t underflowed; 0 where that is less than any bound shows.
@@ -468,6 +571,30 @@ def _in_one_numbering(parts: list[Evidence]) -> list[Evidence]:
     return [part.renumbered(common, intercept) for part in parts]
 
 
+def _in_same_columns(parts: list[Evidence]) -> list[Evidence]:
+    """The same with digests, and curvature that nobody asked for, in the same columns; the first is the base."""
+    if all(part.columns is None for part in parts):
+        return parts
+    common, shift = Numbering(), int(any(part.intercept for part in parts if part.columns is not None))
+    moves = []
+    for part in parts:
+        coordinates = part._coordinates_of_columns()
+        to = np.where(coordinates == 0, 0, -1) if shift else np.full(coordinates.size, -1)
+        features = coordinates[coordinates >= shift] - shift
+        to[coordinates >= shift] = common.places_of(features, adding=True).astype(np.int64) + shift
+        moves.append(to)
+    size, moved = common.size + shift, []
+    for part, to in zip(parts, moves, strict=True):
+        own: dict[str, Any] = {"columns": common, "intercept": bool(shift)}
+        fits = size <= (NARROW if part.unasked and part.digest is None else DIGESTED)
+        if part.digest is not None:
+            own["digest"] = part.digest.moved(to, size) if fits else None
+        if part.curvature is not None and part.unasked:
+            own["curvature"] = part.curvature.moved(to, size) if fits else None
+        moved.append(dataclasses.replace(part, **own))
+    return moved
+
+
 def _reach(domain: Domain, size: int) -> float:
     """The largest norm of a point of the domain, not counting coordinates that may be as large as they like."""
     if domain.bounded:
@@ -487,13 +614,15 @@ def open_evidence(
     lambda_: float = 0.0,
     quick: bool = False,
     domain: Domain | None = None,
+    narrow: bool = False,
 ) -> Evidence:
     """With nothing in it yet; `witnesses` is a radius or several, `domain` the set to be asked about, if that is known.
 
     Nothing can be proved about an unbounded set without the features' largest magnitudes, which are added up for it.
 
     With `quick` they take at most about a third of a mixture's pass: fewer of them, no digest, and for square loss
-    curvature, as long as the stream is narrow: it is exact.
+    curvature, as long as the stream is narrow: it is exact. With `narrow` there is, as long as the stream is, a digest
+    for other losses too.
     """
     if units not in ("raw", "largest"):
         raise SettingsError(f"units must be 'raw' or 'largest', not {shown(units)}.")
@@ -508,6 +637,10 @@ def open_evidence(
     digest = None
     if pool is not None and condenses(loss) and not quick:
         digest = open_digest(pool.radii, units == "largest")
-    unasked = quick and pool is not None and loss.quadratic and lambda_ == 0.0 and not curvature
-    exact = open_curvature() if curvature or unasked else None
+    free = lambda_ == 0.0 and not curvature and digest is None
+    digested = free and narrow and not loss.quadratic and condenses(loss)
+    unasked = digested or (free and loss.quadratic and (narrow or (quick and pool is not None)))
+    if digested:
+        digest = open_digest((), True)
+    exact = open_curvature() if curvature or (unasked and loss.quadratic) else None
     return Evidence(loss, open_ledger(), largest, pool, exact, lambda_, digest=digest, unasked=unasked)

@@ -70,6 +70,8 @@ class Batches(Table):
             batches = _failing(error)
         self._ahead = itertools.chain(looked_at, batches)
         try:
+            for _, batch in looked_at:
+                _validate(batch)
             return {name: _beginning(name, [batch for _, batch in looked_at]) for name in names}
         except Exception:  # of a damaged file; `pieces` says what is wrong
             return {}
@@ -137,7 +139,6 @@ def _beginning(name: str, batches: list[Any]) -> Any:
     parts, rows = [pa.array([], pa.string())], 0
     for batch in batches:
         part = batch.column(name).slice(0, FIRST - rows)
-        part.validate()
         rows += len(part)
         if is_text(part.type):
             some = part.cast(pa.large_binary()).to_pylist()
