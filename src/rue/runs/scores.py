@@ -198,4 +198,4 @@ def _together(scores: Any, masses: Any) -> tuple[Any, Any]:
 def _distinct(scores: Any, more: Any) -> int:
     """How many different ones there are among rising scores and a few more."""
     new = [score for score in more.tolist() if not (scores == score).any()]
-    return int(int(scores.size > 0) + np.count_nonzero(scores[1:] != scores[:-1]) + len(new))
+    return int(scores.size > 0) + int(np.count_nonzero(scores[1:] != scores[:-1])) + len(new)
