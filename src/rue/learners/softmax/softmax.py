@@ -15,8 +15,8 @@ and serve all its members:
 
 Kinds 3 to 5 run while no more than `NARROW` features have occurred. Without an intercept nothing is centred. Every
 member takes an implicit step (`SoftmaxRule.choose_steps`). Of two classes it is what `Mixture` makes of them, nearly:
-its kind of Σhx² divides by the root mean square, and a kind of √Σg²x² by the first value is left out, because a kind
-more would make every row a fifth slower.
+its kind of Σhx² divides by the root mean square, and a kind of √Σg²x² by the first value is left out, because a
+kind more would make every row slower.
 """
 
 from __future__ import annotations
