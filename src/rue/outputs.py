@@ -30,7 +30,14 @@ from pathlib import Path
 from rue._startup import cleanups
 from rue.errors import DataError, SettingsError
 
-__all__ = ["Output", "require_apart", "require_not_read", "require_standard_output", "require_writable", "write_file"]
+__all__ = [
+    "Output",
+    "require_distinct",
+    "require_not_read",
+    "require_standard_output",
+    "require_writable",
+    "write_file",
+]
 
 Target = str | os.PathLike[str]
 
@@ -302,7 +309,7 @@ def _is_open_for_writing(number: int) -> bool:
         return False
 
 
-def require_apart(outputs: Mapping[str, Target | None]) -> None:
+def require_distinct(outputs: Mapping[str, Target | None]) -> None:
     """Refuse two outputs in one file; `outputs` maps options to paths. Standard output and error count as outputs."""
     seen: dict[tuple[int | str, ...], str] = {}
     for number, name in ((1, "standard output"), (2, "standard error")):

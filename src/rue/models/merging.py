@@ -6,8 +6,6 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from rue.errors import SettingsError
 from rue.learners.merging import merge
 from rue.learners.mixture.standing import Course, next_mark
@@ -90,23 +88,11 @@ def _baselines(base: Model, parts: Sequence[Model], numbers: list[Any] | None) -
     """The counts of the baselines, as `Baselines.merge` says; `numbers` are those that the classes of each part get."""
     if not all("baselines" in part.counts for part in parts):
         return {}  # of a model that was saved without them
-    begun, *others = (_baselines_of(model) for model in (base, *parts))
+    begun, *others = (Baselines.from_dict(model.counts) for model in (base, *parts))
     for part, new in zip(others, numbers or [None] * len(others), strict=True):
         if new is not None:
             part.renumber(new)
-    merged = begun.merge(others)
-    lists = {"baselines": merged.sums.tolist(), "values": merged.values.tolist(), "masses": merged.masses.tolist()}
-    return {**lists, "digits": merged.digits}
-
-
-def _baselines_of(model: Model) -> Baselines:
-    """Those that a model file has among its counts; empty if it has none."""
-    if "baselines" not in model.counts:
-        return Baselines()
-    sums, values, masses = (
-        np.array(model.counts[name], dtype=np.float64) for name in ("baselines", "values", "masses")
-    )
-    return Baselines(sums, values, masses, int(model.counts["digits"]))
+    return begun.merge(others).to_dict()
 
 
 def _class_weights(base: Model, parts: Sequence[Model], numbers: list[Any] | None) -> dict[str, Any]:

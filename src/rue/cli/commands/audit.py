@@ -12,7 +12,7 @@ from rue.cli.interrupts import Interruptible
 from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, Running
 from rue.errors import DataError
-from rue.outputs import require_apart, require_not_read, require_writable
+from rue.outputs import require_distinct, require_not_read, require_writable
 from rue.reports.report import page, report, write_report
 from rue.runs.driver import Driver
 from rue.runs.learn import PredictionLog
@@ -38,7 +38,7 @@ def audit(
     """
     started = time.monotonic()
     require_writable(report_path)
-    require_apart({"--report": report_path})
+    require_distinct({"--report": report_path})
     learner, task = learning.make()
     task = task if task != "auto" else data.task
     driver = Driver(

@@ -17,7 +17,7 @@ from rue.cli.folding import say
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError, shown
 from rue.learners.gradient import require_loss
-from rue.outputs import require_apart, require_not_read, require_writable
+from rue.outputs import require_distinct, require_not_read, require_writable
 from rue.registry import make
 from rue.regret.certificates.certificate import require_domain
 from rue.regret.certificates.evidence import open_evidence
@@ -60,7 +60,7 @@ def certify(
     if (radius is None) == (learning.domain is None):
         raise SettingsError("certify: say against which models: --radius 10, or a --domain.")
     require_writable(report_path)
-    require_apart({"--report": report_path})
+    require_distinct({"--report": report_path})
     scoring = make("loss", loss)
     require_loss(scoring, "certify")
     K = Ball(radius) if radius is not None else require_domain(make("domain", learning.domain))

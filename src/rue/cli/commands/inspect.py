@@ -9,7 +9,7 @@ import typer
 from rue.cli.app import app
 from rue.cli.folding import say
 from rue.models.file import load_model
-from rue.outputs import require_apart, require_not_read, require_writable
+from rue.outputs import require_distinct, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.reports.inspection import describe
 
@@ -30,7 +30,7 @@ def inspect(
     """
     if plot is not None:
         require_writable(plot)
-        require_apart({"--plot": plot})
+        require_distinct({"--plot": plot})
         require_not_read({"--plot": plot}, [model])
         require_picture(plot)
     loaded = load_model(model)

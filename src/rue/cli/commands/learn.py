@@ -22,7 +22,7 @@ from rue.learners import Learner
 from rue.learners.mixture.mixture import Pooled
 from rue.models.file import load_model
 from rue.models.schema import POSITION, require
-from rue.outputs import require_apart, require_not_read, require_writable
+from rue.outputs import require_distinct, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.reports.report import page, report, write_report
 from rue.runs.class_weights import ClassWeights
@@ -96,7 +96,7 @@ def learn(
         "--plot": plot,
     }
     require_writable(*outputs.values())
-    require_apart(outputs)
+    require_distinct(outputs)
     if plot is not None:
         require_picture(plot)
     if radius is not None:

@@ -10,7 +10,7 @@ from rue.cli import options as o
 from rue.cli.folding import say
 from rue.errors import SettingsError
 from rue.games import play as played
-from rue.outputs import require_apart, require_writable
+from rue.outputs import require_distinct, require_writable
 from rue.pictures.figures import require_picture
 from rue.registry import make, names
 
@@ -37,7 +37,7 @@ def play(
     """
     if plot is not None:
         require_writable(plot)
-        require_apart({"--plot": plot})
+        require_distinct({"--plot": plot})
         require_picture(plot)
     given = {"loss": learning.loss, "domain": learning.domain, "step": learning.step}
     settings = {name: value for name, value in given.items() if value is not None}

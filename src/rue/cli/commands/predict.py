@@ -13,7 +13,7 @@ from rue.cli.standard import writing_stdout
 from rue.errors import SettingsError, shown
 from rue.learners import ClassLearner
 from rue.models.file import Model, load_model
-from rue.outputs import Output, require_apart, require_not_read, require_standard_output, require_writable
+from rue.outputs import Output, require_distinct, require_not_read, require_standard_output, require_writable
 from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words
 from rue.runs.baselines import Baselines
 from rue.runs.class_weights import ClassWeights
@@ -50,7 +50,7 @@ def predict(
     if out is None:
         require_standard_output()
     require_writable(out)
-    require_apart({"--out": out})
+    require_distinct({"--out": out})
     loaded = load_model(model)
     learner = loaded.learner
     stream = data.open_like(loaded.features, paths)

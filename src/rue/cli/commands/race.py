@@ -15,7 +15,7 @@ from rue.cli.interrupts import Interruptible
 from rue.cli.standard import writing_stdout
 from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
-from rue.outputs import require_apart, require_not_read, require_writable
+from rue.outputs import require_distinct, require_not_read, require_writable
 from rue.pictures.figures import require_picture
 from rue.race.peers import LIMIT
 from rue.race.race import Racing
@@ -73,7 +73,7 @@ def race(
     data.require_task()
     outputs = {"--report": report_path, "--plot": plot}
     require_writable(*outputs.values())
-    require_apart(outputs)
+    require_distinct(outputs)
     if plot is not None:
         require_picture(plot)
     racing = Racing(

@@ -10,7 +10,7 @@ import typer
 from rue.cli.app import app
 from rue.cli.standard import writing_stdout
 from rue.models.file import load_model
-from rue.outputs import require_apart, require_not_read, require_standard_output, require_writable
+from rue.outputs import require_distinct, require_not_read, require_standard_output, require_writable
 from rue.reports.explaining import weights_of
 from rue.streams.labels import plain
 
@@ -31,7 +31,7 @@ def weights(
     if out is None:
         require_standard_output()
     require_writable(out)
-    require_apart({"--out": out})
+    require_distinct({"--out": out})
     require_not_read({"--out": out}, [model])
     loaded = load_model(model)
     labels, listed = loaded.labels, weights_of(loaded)
