@@ -92,7 +92,8 @@ def _over_time(model: Model, mixture: Standing) -> list[str]:
     heavy = [mixture.members.index(member) for member in mixture.heaviest()]
     names = ["weight after", *(f"{t[k]:,}" for k in chosen)]
     rows = [[str(mixture.members[i]), *map(_share, weights[chosen, i])] for i in dict.fromkeys(heavy + led)]
-    return [f"{name[:50]:50}" + "".join(f"{text:>12}" for text in rest) for name, *rest in [names, *rows]]
+    width = max(50, *(len(name) for name, *_ in rows)) if rows else 50
+    return [f"{name:{width}}" + "".join(f"{text:>12}" for text in rest) for name, *rest in [names, *rows]]
 
 
 def _share(weight: float) -> str:
