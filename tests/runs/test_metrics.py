@@ -156,7 +156,7 @@ def test_what_does_not_exist_is_none():
 def test_over_time_is_that_of_every_prefix():
     y, p, w = two_classes(1, 100)
     course = entered(LOGISTIC, y, w, p).over_time()
-    assert course["examples"].tolist()[:10] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 11]
+    assert course["examples"].tolist() == [1, 2, 4, 8, 16, 32, 64]
     for at, value, area in zip(course["examples"], course["accuracy"], course["auc"], strict=True):
         assert value == pytest.approx(np.average(y[:at] * p[:at] > 0.0, weights=w[:at]))
         if np.unique(y[:at]).size == 2:
@@ -277,7 +277,7 @@ def test_the_report_has_them_and_says_what_is_weighted():
         p = rue.learn(X, y, weights=weights, learner="ogd").predictions
         assert found["accuracy"] == pytest.approx(np.average(p * y > 0.0, weights=masses))
         assert np.sum(found["confusion"]) == pytest.approx(summary["weight_total"])
-        assert found["over_time"]["examples"][-1] == 181
+        assert found["over_time"]["examples"][-1] == 128
         assert f"accuracy {found['accuracy']:.2%}" in shown
         assert f"ROC AUC {found['auc']:.4f}" in shown
         assert ("each counted once whatever its weight" in shown) == (weights is not None)

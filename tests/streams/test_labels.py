@@ -50,7 +50,7 @@ def meaning_of(labels, cuts):
 
 
 @given(
-    st.sampled_from([("ham", "spam"), ("no", "maybe"), ("yes", "abc"), ("no", "yes"), (1, 2), (0, 5), ("b", "a")]),
+    st.sampled_from([("ham", "spam"), ("no", "maybe"), ("yes", "abc"), ("no", "yes"), (0, 1), (0, 5), ("b", "a")]),
     st.lists(st.booleans(), min_size=1, max_size=12),
     st.sets(st.integers(1, 11)),
     st.sampled_from([4, 65_536]),
@@ -64,6 +64,14 @@ def test_the_meaning_of_classes_does_not_depend_on_blocks(classes, which, cuts, 
         assert meaning == meaning_of(labels, set())
         wanted = rule(labels, most)
         assert meaning.positive == wanted or (wanted is None and meaning.encode([labels[0]]) == -1.0)
+
+
+def test_a_lone_1_is_learnt_at_once_and_a_later_2_needs_a_word():
+    assert Labels.settled_by(np.array([1.0]), "classify")
+    assert meaning_of([1, 2, 1], set()).positive == 2
+    assert meaning_of([1, 1, 0], {1}).positive == 1
+    with pytest.raises(rue.DataError, match=r"classes are 1 and 2, and 1 came alone .* --positive 1 or --positive 2"):
+        meaning_of([1, 1, 2], {1})
 
 
 @pytest.mark.parametrize(("wanted", "y"), [("ham", ["spam", "ham"]), ("2", [1.0, 2.0]), (True, [False]), ("x", ["y"])])

@@ -1,7 +1,7 @@
 """Metrics: accuracy, ROC AUC, F1, MAE and their like, added up prediction by prediction in bounded memory.
 
 Everything is weighted by the examples' weights. All is exact, up to rounding, but the AUC of a stream with more than
-8,192 distinct scores: its error is bounded, and the bound is part of the answer (`rue.runs.scores`).
+2,048 distinct scores: its error is bounded, and the bound is part of the answer (`rue.runs.scores`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from rue.errors import DataError
-from rue.learners.mixture.standing import next_mark
 from rue.losses import Loss
 from rue.runs.counts import ClassCounts, Errors
 from rue.runs.scores import ScoreCounts
@@ -61,7 +60,7 @@ class Metrics(Mapping[str, Any]):
     >>> run.metrics["accuracy"], run.metrics["confusion"]
     (0.75, [[1.0, 0.0], [1.0, 2.0]])
     >>> run.metrics.over_time()["accuracy"]
-    array([0.        , 0.5       , 0.66666667, 0.75      ])
+    array([0.  , 0.5 , 0.75])
     """
 
     def __init__(self) -> None:
@@ -70,7 +69,7 @@ class Metrics(Mapping[str, Any]):
         self.examples = 0
         """How many examples were entered."""
         self.times: list[int] = []
-        """After how many examples the metrics were recorded: 1, 2, 3, … ≈ 2^{k/4}."""
+        """After how many examples the metrics were recorded: 1, 2, 4, 8, …; each look sorts the scores for the AUC."""
         self.course: list[list[float]] = []
         """What they were then, in the order of `sums.names`; NaN for one that did not exist."""
 
@@ -95,7 +94,7 @@ class Metrics(Mapping[str, Any]):
                 predictions = np.exp(predictions)
         begin = 0
         while begin < y.size:
-            mark = next_mark(self.examples)
+            mark = 1 << self.examples.bit_length()  # the next power of 2
             part = slice(begin, begin + mark - self.examples)
             self.sums.enter(
                 predictions[part], y[part], weights[part], None if probabilities is None else probabilities[part]

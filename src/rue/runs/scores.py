@@ -15,7 +15,7 @@ from rue.runs.counts import finite, mean_of_some, ratio
 
 __all__ = ["MOST", "ScoreCounts"]
 
-MOST = 8192
+MOST = 2048
 """The most distinct scores to store for the AUC; if there are more, all lose a binary digit, again and again."""
 SLOTS = 2 * MOST
 """The size of the hash table that holds them, a power of 2."""

@@ -109,7 +109,8 @@ class Labels:
         distinct = _distinct(column)
         if len(distinct) != 1:
             return len(distinct) > 1
-        by_meaning = _key(distinct[0]) in _SIGNS or (task == "auto" and column.dtype.kind in "iuf")
+        number = column.dtype.kind in "iuf"
+        by_meaning = _key(distinct[0]) in _SIGNS or (number and (task == "auto" or distinct[0] == 1))
         return by_meaning or positive is not None
 
     def extended(self, y: Any) -> Labels:
@@ -130,6 +131,12 @@ class Labels:
             return self
         if self.positive is None or self.unseen == "positive":
             return Labels("classify", self.negative, new[0])
+        if self.unseen == "negative" and type(self.positive) in (int, float) and new[0] not in (0, -1):
+            first, second = shown(plain(self.positive)), shown(plain(new[0]))
+            raise DataError(
+                f"the classes are {first} and {second}, and {first} came alone for a while: say which of them is +1, "
+                f"--positive {first} or --positive {second} (in Python positive=)."
+            )
         if self.negative is None or self.unseen == "negative":
             return Labels("classify", new[0], self.positive)
         if self.positive == 1 and self.negative == -1 and new[0] == 0 and not np.any(np.asarray(y) == -1):
