@@ -261,7 +261,14 @@ def plainly(chunks):
         X = chunk.block.X
         ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
         for line, label, (lo, hi) in zip(chunk.lines, chunk.block.y, ends, strict=True):
-            good.append((int(line), str(label), X.indices[lo:hi].tolist(), X.data[lo:hi].tolist()))
+            good.append(
+                (
+                    int(line),
+                    "" if label is None or label != label else str(label),
+                    X.indices[lo:hi].tolist(),
+                    X.data[lo:hi].tolist(),
+                )
+            )
         bad += [row.line for row in chunk.bad]
     return good, bad
 

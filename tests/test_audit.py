@@ -323,9 +323,9 @@ def test_refused_and_skipped_examples_are_left_out():
         run = rue.learn(kind(X), y, learner=rue.OGD("square", "ball:1"), bad="skip", curvature=True)
         checked = rue.audit(run, kind(X), y)
         assert checked.passed
-        assert (run.refused, run.skipped) == (1, 2)
-        assert "17 examples learnt, 1 refused, 2 skipped" in str(checked)
-        kept = np.isfinite(run.predictions)
+        assert (run.refused, run.skipped, run.unlabelled) == (1, 1, 1)
+        assert "17 examples learnt, 1 refused, 1 skipped" in str(checked)
+        kept = np.isfinite(run.predictions) & np.isfinite(y)
         assert checked.comparator.value == rue.best_in_hindsight(X[kept], y[kept], loss="square", radius=1).value
 
 

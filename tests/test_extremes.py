@@ -469,7 +469,7 @@ def test_a_sum_that_is_zero_by_underflow_or_rounding_alone_proves_nothing_about_
         tiniest = 1e-200 * ones[:, None]  # u = 1e200 loses nothing
         shown = rue.certify(tiniest, ones, 0.0 * ones, loss="hinge", domain=K, **tiny)
         assert (shown.alone, shown.comparator_loss_at_least) == (math.inf, 0.0)
-        assert "nothing is certified" in str(shown)
+        assert "nothing is proved" in str(shown)
         lost = np.array([[1.0], [-(2.0**-60)], [-1.0]])  # adds up to 0, and is −2⁻⁶⁰ in truth
         shown = rue.certify(lost, ones, 0.0 * ones, loss="linear", domain=K, intercept=False)
         assert shown.alone == math.inf

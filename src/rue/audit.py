@@ -176,7 +176,7 @@ def audit(
     >>> checked.passed, checked.bound.theorem, checked.bound.holds
     (True, 'B6', True)
 
-    docs/theory.md, sections 4 and 6.
+    docs/theory.md, section 4 and section 6.
     """
     if not 0.0 < delta < 1.0:
         raise SettingsError(f"audit: delta, the probability of failure, must lie between 0 and 1, not {shown(delta)}.")

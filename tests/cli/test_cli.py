@@ -156,7 +156,7 @@ def test_certifying_and_playing(tmp_path):
         "--as",
         "probability",
     )
-    assert "no linear model of norm ≤ 3" in done.stdout
+    assert "nothing is proved about linear models of norm ≤ 3" in done.stdout
     assert "1 of 400" not in done.stdout
     (tmp_path / "p.txt").write_text("\n".join(["0.5"] * 399))
     done = run(

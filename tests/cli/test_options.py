@@ -57,7 +57,7 @@ def test_commands_that_read_data_share_their_options():
     options = {field.name for field in dataclasses.fields(o.DataOptions)}
     for name, left_out in {"learn": set(), "audit": set(), "race": set(), "certify": {"task"}}.items():
         assert options - set(commands[name].parameters) == left_out
-    assert options & set(commands["predict"].parameters) == {"format", "separator", "max_line", "bad"}
+    assert options & set(commands["predict"].parameters) == {"format", "id", "separator", "max_line", "bad"}
 
 
 def test_options_make_a_learner_or_leave_it_to_the_labels():

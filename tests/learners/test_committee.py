@@ -352,7 +352,7 @@ def test_the_certificate_is_about_the_members_set_or_the_size_of_the_mean(interp
     many_sets = rue.learn(X, y, learner=rue.Mixture(members=several()))
     found = certificate_of(many_sets.learner, many_sets.evidence)
     assert isinstance(many_sets.learner.domain, Joint)
-    assert found.domain == rue.Ball(float(np.linalg.norm(many_sets.learner.point)))
+    assert isinstance(found.domain, rue.Ball)  # of a size at which the proof says something (decision 0023)
     assert found.units == "raw"
     assert "5 members" in many_sets.learner.explain()
     assert rue.audit(many_sets, X, y).passed

@@ -486,7 +486,7 @@ def test_labels_of_many_classes():
         "the label 4999 is no class: there are 4,096 already, and numbers to predict need a regression loss."
     )
     run = rue.learn(np.ones((4, 1)), np.array(["a", None, "b", "c"], dtype=object), bad="skip")
-    assert (run.examples, run.skipped) == (3, 1)
+    assert (run.examples, run.skipped, run.unlabelled) == (3, 0, 1)
 
 
 def test_what_no_learning_would_have_lost():

@@ -47,7 +47,7 @@ def test_the_model_of_two_parts(tmp_path):
     assert [entry["examples"] for entry in merged.history] == [30, 30, 30]
     assert merged.counts == {"refused": 4}
     true = rue.best_in_hindsight(X, y, radius=2.0).value
-    assert merged.evidence.certificate(rue.Ball(2.0)).comparator_loss_at_least <= true
+    assert merged.evidence.certificate(rue.Ball(2.0), "raw").comparator_loss_at_least <= true
     save(merged, tmp_path / "m")
     assert load(tmp_path / "m").learner == merged.learner
     alone = merge_models(base, [base, parts[0]])

@@ -178,7 +178,7 @@ def test_predicting_as_it_was_learnt(tmp_path):
     assert "size" in command("inspect", tmp_path / "m.rue").stdout
     with pytest.raises(DataError, match="'size' is missing"):
         run.predict(unlabelled.drop(columns="size"))
-    with pytest.raises(DataError, match="give one of these, not ndarray"):
+    with pytest.raises(DataError, match="give one of these, or a row as a dict, not ndarray"):
         run.predict(np.eye(3))
     with pytest.raises(DataError, match="learnt from arrays"):
         rue.learn(np.eye(2), [0, 1]).predict(new)

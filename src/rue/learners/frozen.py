@@ -26,8 +26,8 @@ class Frozen:
     >>> import rue
     >>> X, y = rue.census()
     >>> frozen = rue.learn(X, y).learner.frozen()
-    >>> round(frozen.risk, 2)  # about what it loses if it is left alone for as long as it has learnt
-    0.33
+    >>> 0.28 < frozen.risk < 0.36  # about what it loses if it is left alone for as long as it has learnt
+    True
     """
 
     learner: Learner

@@ -27,11 +27,21 @@ _ZERO, _MINUS_ZERO = np.int64(0), np.int64(-(2**63))
 
 @kernel
 def _enter_scores(
-    keys: Any, masses: Any, slots: Any, used: Any, confusion: Any, mask: Any, bits: Any, p: Any, y: Any, weights: Any
+    keys: Any,
+    masses: Any,
+    slots: Any,
+    used: Any,
+    most: Any,
+    confusion: Any,
+    mask: Any,
+    bits: Any,
+    p: Any,
+    y: Any,
+    weights: Any,
 ) -> Any:
     """Add predictions to the hash table and to the confusion matrix; stops at the row that finds the table full.
 
-    `bits` are those of p; `mask` leaves the digits that scores are cut to.
+    The table is full when it has `most` scores. `bits` are those of p; `mask` leaves the digits that scores are cut to.
     """
     for i in range(p.size):
         key, weight = bits[i] & mask, weights[i] if weights.size > 0 else 1.0
@@ -44,7 +54,7 @@ def _enter_scores(
             slot = (slot + 1) & (SLOTS - 1)
             mass = masses[slot, 0] + masses[slot, 1]
         if mass == 0.0:
-            if used[0] == MOST:
+            if used[0] == most:
                 return i
             slots[used[0]] = slot
             used[0] += 1
@@ -95,7 +105,7 @@ class ScoreCounts:
                 self._fill(*self.counted(), self.digits - 1, p[begin : begin + 1])
 
     def _add(self, p: Any, y: Any, weights: Any, confusion: Any) -> int:
-        table, bits = (self._keys, self._masses, self._slots, self._used), np.ascontiguousarray(p).view(np.int64)
+        table, bits = (self._keys, self._masses, self._slots, self._used, MOST), np.ascontiguousarray(p).view(np.int64)
         return int(_enter_scores(*table, confusion, _mask(self.digits), bits, p, y, weights))
 
     def counted(self) -> tuple[Any, Any]:

@@ -138,7 +138,8 @@ class Online(BaseEstimator):
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
         if hasattr(self, "evidence_"):
-            self.evidence_.ledger = owned(self.evidence_.ledger)
+            for name, sums in vars(self.evidence_).items():  # kernels write to them: those of a mapped file are copied
+                setattr(self.evidence_, name, owned(sums))
             self._turn = threading.Lock()
 
 
