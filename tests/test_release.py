@@ -12,6 +12,7 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rue

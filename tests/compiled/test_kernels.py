@@ -145,7 +145,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 def copied_package(into: Path) -> Path:
     original = SITE[0] / "rue" if SITE else PACKAGE
-    shutil.copytree(original, into / "rue", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    shutil.copytree(original, into / "rue", ignore=shutil.ignore_patterns("__pycache__", ".*", "prebuilt"))
     return into
 
 
