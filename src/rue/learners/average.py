@@ -24,6 +24,7 @@ class Average:
     >>> @rue.parameter
     ... class Late(rue.Average):
     ...     after: float
+    ...
     ...     def alpha(self, t, eta):
     ...         return 1.0 if t > self.after else 0.0
     >>> learner = rue.Perceptron(average=Late(100))  # leaves out the first hundred points
