@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rue
+from forging import forge
 from rue.learners.merging import merge
 from rue.learners.mixture.frozen import CONSTANT_GUESS, LIVE, MEAN_OF_MEMBERS, next_copy, preferences
-from rue.learners.mixture.layout import KINDS
+from rue.learners.mixture.layout import DUE, KINDS, LATEST
 
 
 def members_of(learner):
@@ -188,6 +189,31 @@ def test_preferences_are_shares_that_never_prefer_who_lost_more(lost, constant):
         for b in ranked:
             assert lost[a] > lost[b] or q[a] >= q[b]
     assert MEAN_OF_MEMBERS == -3
+
+
+def test_a_loss_that_may_be_negative_is_saved_and_loaded(tmp_path):
+    X, y = stream(600, "square")
+    learner = rue.Mixture("poisson")
+    learner.run(X[:, :1], np.floor(np.abs(y)))
+    assert learner._point.candidates[:3].min() < 0.0
+    rue.save(learner, tmp_path / "m")
+    assert rue.load(tmp_path / "m").learner.frozen().point.tobytes() == learner.frozen().point.tobytes()
+
+
+@pytest.mark.parametrize(("place", "value"), [(DUE, 0.0), (DUE, 300.0), (DUE, np.nan), (DUE, np.inf), (LATEST, -1.0)])
+def test_impossible_trials_are_damage(tmp_path, place, value):
+    """A copy that is due at round 0 would be due for ever."""
+    X, y = stream(300, "logistic")
+    learner = rue.Mixture()
+    learner.run(X, y)
+    rue.save(learner, tmp_path / "m")
+
+    def tamper(head, arrays):
+        arrays["point.trial"] = arrays["point.trial"].copy()
+        arrays["point.trial"][place] = value
+
+    with pytest.raises(rue.DataError, match="damaged"):
+        rue.load(forge(tmp_path / "m", tmp_path / "bad", tamper))
 
 
 def test_next_copy():

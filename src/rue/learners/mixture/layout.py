@@ -189,9 +189,9 @@ ROW, PRODUCT = ROOM.indices("row", "product_0")
 # are taken at some rounds; between two of them lies a *period*.
 
 COPY = Numbers(
-    Number("earlier", "Over the periods before the last one.", least=0.0),
-    Number("last", "Over the period before the present one.", least=0.0),
-    Number("latest", "Over the present period.", least=0.0),
+    Number("earlier", "Over the periods before the last one."),
+    Number("last", "Over the period before the present one."),
+    Number("latest", "Over the present period."),
 )
 EARLIER, LAST, LATEST = COPY.indices("earlier", "last", "latest")
 CANDIDATES = COPY.followed_by(

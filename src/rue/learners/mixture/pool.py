@@ -88,6 +88,7 @@ from rue.learners.mixture.layout import (
     USED,
     VALUE,
     VISITS,
+    WEIGHED,
 )
 from rue.learners.mixture.matrices import BY_ROUND, Matrices
 from rue.learners.mixture.merging import Lines, in_common_units, inverse_of_sums, pooled_moments, ratios
@@ -630,6 +631,9 @@ class PoolPoint(NamedTuple):
             raise DataError("its matrices do not fit its features")
         if not (m[[UNIT, HELD, SPREAD_OF_LABELS, SLOPES]] >= 0.0).all() or not m[LOW] <= m[HIGH]:
             raise DataError("its labels are impossible")
+        due = float(self.trial[DUE])
+        if due != next_copy(due - 1.0) or (self.trial[[EARLIER, LAST, LATEST, WEIGHED]] < 0.0).any():
+            raise DataError("the trials of its frozen copies are impossible")
         running = self.kinds >= 0.0
         seats, many = self.places(), int(running.sum())
         fits = np.array_equal(np.sort(seats), np.arange(KINDS)) and running[:many].all() and many > 0
