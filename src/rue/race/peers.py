@@ -40,7 +40,7 @@ FULL = 512
 """If the first rows, sparse ones, have up to so many features, River and scikit-learn are given their zeros too."""
 
 LIMIT = 60.0
-"""Seconds that a peer may work if nobody says otherwise."""
+"""Seconds that a peer may work, by default."""
 
 
 class Broken(RueError):

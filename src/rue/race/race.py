@@ -399,7 +399,7 @@ class Racing:
         return notes
 
     def _notes_of_stopped(self, best: Entry) -> list[str]:
-        """How those who took too long stood beside the best one, when both had learnt as much."""
+        """How those who took too long compare with the best one, when both had learnt as much."""
         notes = []
         for lane in self.lanes:
             marks = [(t, risk, dict(best.course)[t]) for t, risk in lane.course if t in dict(best.course)]

@@ -293,7 +293,7 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
 
 
 def _if_frozen(summary: dict[str, Any]) -> str:
-    """What the model that stays is expected to lose, beside what the learner lost."""
+    """What the model that stays is expected to lose."""
     return f"about {summary['frozen_risk']:.4g} if it is frozen now and left alone for as long again (tried on the way)"
 
 

@@ -27,7 +27,7 @@ class Evaluation:
     """Loss, baselines and metrics of a model's predictions for examples that it does not learn.
 
     There are two constants to compare with: the one that was best on the rows the model learnt, which could have been
-    predicted instead, and the one that is best on these rows in hindsight, which nobody knew before. `loss` and the
+    predicted instead, and the one that is best on these rows in hindsight, which was not known before. `loss` and the
     baselines are totals, as in the report of a run; `risk` is the mean. Class weights are those at the end of the run.
 
     >>> import rue

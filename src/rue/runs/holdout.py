@@ -2,7 +2,7 @@
 
 Where the rows can be counted before (arrays, tables, files), the place where they begin is found first, by reading the
 files once more; memory stays bounded. Of a pipe, or an iterator of blocks, a *number* of rows can be held out, which
-wait in memory until it is known that they are the last; a share cannot, because nobody knows how many rows will come.
+wait in memory until it is known that they are the last; a share cannot: how many rows will come is not known.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Holdout:
         self.stream, self.size = stream, float(size)
         self._waiting: deque[Chunk] = deque()
         self.begin = self._find()
-        """Where the rows begin that are held out; None where nobody knows before the end of the stream."""
+        """Where the rows begin that are held out; None where that is not known before the end of the stream."""
 
     def _find(self) -> Position | None:
         """The place of the first row to hold out, if the rows can be counted before they are learnt."""

@@ -80,7 +80,7 @@ class Data:
     decimal: str = "."
     """What numbers have before their fraction: a point or a comma."""
     order: str = ""
-    """How dates in text are written, beside ISO 8601: "day-first" or "month-first"."""
+    """How dates in text are written, other than by ISO 8601: "day-first" or "month-first"."""
     bits: int = 20
     max_line: int = MAX_LINE
     """MiB that a line of text may have: a longer one is a bad row."""

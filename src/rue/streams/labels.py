@@ -33,7 +33,7 @@ _BY_MEANING: list[tuple[Any, Any]] = [
 ]
 
 _SIGNS = {"no": -1, "false": -1, "0": -1, "-1": -1, "yes": 1, "true": 1, "+1": 1, 0.0: -1, -1.0: -1}
-"""Classes that mean −1 or +1 whatever the other class is. A 1 does not: it is +1 beside 0, and −1 beside 2."""
+"""Classes that mean −1 or +1 whatever the other class is. A 1 does not: with 0 it is +1, with 2 it is −1."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Labels:
     positive: Any = None
     classes: tuple[Any, ...] = ()
     unseen: str = dataclasses.field(default="", compare=False, repr=False)
-    """`negative` or `positive` if only the other class has come, and told its name: another class may come instead."""
+    """`negative` or `positive` if only the other class has come, which suggests this name: another may come instead."""
 
     @classmethod
     def of(cls, y: Any, task: str = "auto", positive: Any = None) -> Labels:
@@ -199,7 +199,7 @@ def plain(label: Any) -> Any:
 
 
 def is_called(label: Any, name: Any) -> bool:
-    """Whether a label is the class that somebody has named, perhaps as text: 1 for 1.0, true for True."""
+    """Whether a label is the class that the user has named, perhaps as text: 1 for 1.0, true for True."""
     if isinstance(label, bool):
         return str(label).lower() == str(name).lower()
     return bool(label == name) or str(plain(label)) == str(plain(name))
@@ -306,7 +306,7 @@ def _ordered(first: Any, second: Any, alone: bool) -> tuple[Any, Any]:
 
 
 def _with_positive(distinct: list[Any], positive: Any) -> tuple[Any, Any]:
-    """The names of −1 and of +1 where somebody has said which is +1."""
+    """The names of −1 and of +1 where the user has chosen which is +1."""
     wanted = next((label for label in distinct if is_called(label, positive)), None)
     others = [label for label in distinct if label is not wanted]
     if len(others) == 2:
@@ -316,7 +316,7 @@ def _with_positive(distinct: list[Any], positive: Any) -> tuple[Any, Any]:
 
 
 def _written_like(others: list[Any], name: Any) -> Any:
-    """A class that has not occurred yet, as somebody has named it, of the type that the other one has."""
+    """A class that has not occurred yet, as the user has named it, of the type that the other one has."""
     example = others[0] if others else name
     try:
         if isinstance(example, bool):

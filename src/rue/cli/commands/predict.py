@@ -76,7 +76,7 @@ def predict(
 
 
 def _summary(evaluation: Evaluation) -> list[str]:
-    """What is said of the examples that have labels."""
+    """The lines about the examples that have labels."""
     if not evaluation.examples:
         return []
     n, mistakes = evaluation.examples, evaluation.mistakes

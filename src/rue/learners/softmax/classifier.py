@@ -31,7 +31,7 @@ from rue.streams.labels import MOST_CLASSES
 __all__ = ["ClassLearner", "SoftmaxMixture"]
 
 _NONE_NOTED = np.empty((0, 0))
-"""In place of a matrix of probabilities, for `run_class_rows`: nobody asked for them."""
+"""In place of a matrix of probabilities, for `run_class_rows`: none were asked for."""
 
 
 class ClassLearner(Learner):

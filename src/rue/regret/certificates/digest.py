@@ -7,7 +7,7 @@ In the language of witnesses: one whose slope is the same throughout a cell, and
 
 It takes O(d) memory and time for an example. When the table is full its rows are gathered into cells again, split where
 most would be lost: along the predictions of the best points so far and, as those will move, along every feature. For
-radii that were asked for those points are looked for. A digest that nobody asked for has to be cheap: it takes the
+radii that were asked for those points are looked for. A digest that was not asked for has to be cheap: it takes the
 point of least squares, cuts anew only when the number of reductions is a power of two, or three times one, and in
 between puts each row into the cell where the last cuts lead it.
 """

@@ -119,7 +119,7 @@ class Evidence:
     intercept: bool = True
     """Whether the first coordinate of a wide stream, or of one with `columns`, is the intercept's."""
     columns: Numbering | None = None
-    """Which columns of the digest, and of curvature that nobody asked for, the features of a sparse stream have; each
+    """Which columns of the digest, and of curvature that was not asked for, the features of a sparse stream have; each
     its own index where there is no numbering."""
     magnitudes: Any = None
     """The largest magnitude of each feature as the learner knows it, if it divides features by them."""
@@ -263,7 +263,7 @@ class Evidence:
     def _in_columns(self, block: Block, intercept: bool, size: int) -> tuple[Block, int]:
         """A block with its features in the columns of the digest, and how many coordinates that is.
 
-        The digest, and curvature that nobody asked for, are dropped where there are more than they can have.
+        The digest, and curvature that was not asked for, are dropped where there are more than they can have.
         """
         most = NARROW if self.unasked and self.digest is None else DIGESTED
         if self.digest is None and not (self.unasked and self.curvature is not None):
@@ -282,7 +282,7 @@ class Evidence:
         return block, size
 
     def _condensed_size(self) -> int:
-        """How many coordinates the digest, or curvature that nobody asked for, has room for."""
+        """How many coordinates the digest, or curvature that was not asked for, has room for."""
         if self.digest is not None:
             return int(self.digest.largest.size) - FIRST
         return 0 if self.curvature is None else int(self.curvature.moment.size)
@@ -572,7 +572,7 @@ def _in_one_numbering(parts: list[Evidence]) -> list[Evidence]:
 
 
 def _in_same_columns(parts: list[Evidence]) -> list[Evidence]:
-    """The same with digests, and curvature that nobody asked for, in the same columns; the first is the base."""
+    """The same with digests, and curvature that was not asked for, in the same columns; the first is the base."""
     if all(part.columns is None for part in parts):
         return parts
     common, shift = Numbering(), int(any(part.intercept for part in parts if part.columns is not None))

@@ -1,4 +1,4 @@
-"""Which radius to show when nobody has asked for one: the largest about which the proof still says much."""
+"""Which radius to show where none was asked for: the largest about which the proof still says much."""
 
 from __future__ import annotations
 
