@@ -28,7 +28,7 @@ check: $(VENV)/.test       ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: $(VENV)/.test        ## the long runs, of which `make test` has a short version each
+soak: $(VENV)/.soak        ## the long runs, of which `make test` has a short version each
 	RUE_SOAK=1 $(BIN)/python -m pytest -n 2 -m soak tests
 
 bench: $(VENV)/.bench      ## speed, as ratios against peers in the same run
@@ -57,6 +57,11 @@ $(VENV)/.test: pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[test]'
 	$(BIN)/python -m compileall -q src
 	touch $@ $(VENV)/.run
+
+$(VENV)/.soak: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet 'setuptools>=70.1' # what pyspark is built with
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[test,soak]'
+	touch $@
 
 $(VENV)/.bench: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[test,bench]'

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import lzma
+import os
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
+SHARED = Path(os.environ.get("RUE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+"""The folder of the real streams: the one named by RUE_DATA, or the repository's neighbour."""
 
 
 def text_like(rows: int = 200_000, columns: int = 47_236, words: float = 84.0, seed: int = 0):
@@ -57,12 +59,12 @@ def covtype():
 
 def a9a():
     """48,842 × 123 binary columns as CSR, labels ±1; None if absent."""
-    return _svmlight("a9a", 123)
+    return svmlight("a9a", 123)
 
 
 def toxicity():
     """159,686 × 2^20 token counts as CSR, labels ±1; None if absent."""
-    return _svmlight("toxicity", 2**20)
+    return svmlight("toxicity", 2**20)
 
 
 def elec2():
@@ -78,7 +80,8 @@ def elec2():
     return sparse.csr_matrix(np.array(table)), np.array([1.0 if row["up"] == "1" else -1.0 for row in rows])
 
 
-def _svmlight(name: str, columns: int):
+def svmlight(name: str, columns: int):
+    """A stream of `shared/data` in svmlight's format, labels ±1; None if absent."""
     path = SHARED / f"{name}.svm.xz"
     if not path.exists():
         return None

@@ -43,6 +43,7 @@ def footprint_rows() -> list[tuple[str, float, str]]:
         python = sys.executable
         commands = {
             "rue learn": [python, "-m", "rue", "learn", str(svm), "--quiet"],
+            "rue learn, linear": [python, "-m", "rue", "learn", str(svm), "--linear", "--quiet"],
             "rue learn, OGD": learn(str(svm)),
             "vowpalwabbit": [python, "-m", "vowpalwabbit", "--loss_function", "logistic", "--quiet", "-d", str(vw)],
             "scikit-learn": [python, "-c", SKLEARN, str(svm)],

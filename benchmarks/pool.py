@@ -92,7 +92,7 @@ def with_witnesses() -> list[tuple[str, float, str]]:
 
 
 def whole_file(size: int = 1000) -> list[tuple[str, float, str]]:
-    """`rue learn FILE` with no options against `vw FILE` with none but the loss, by the clock."""
+    """`rue learn FILE --linear` against `vw FILE` with none but the loss, by the clock."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         env = streams.environment(folder)
@@ -100,7 +100,7 @@ def whole_file(size: int = 1000) -> list[tuple[str, float, str]]:
             path = streams.write(Path(folder) / "text.vw", lines, size * streams.MB)
             vw = ["-m", "vowpalwabbit", "--loss_function", "logistic", "-b", "20", "--quiet", "-d", path]
             commands = {
-                f"the pool, {kind}": [sys.executable, "-m", "rue", "learn", path, "--quiet"],
+                f"the pool, {kind}": [sys.executable, "-m", "rue", "learn", path, "--linear", "--quiet"],
                 f"vw, {kind}": [sys.executable, *vw],
             }
             spent = streams.in_turns(commands, env)

@@ -52,7 +52,7 @@ class Stream(NamedTuple):
 def read(name: str) -> Stream:
     """A stream as rue reads it, learnt as `rue learn FILE` does."""
     file, options = STREAMS[name]
-    driver, parts, labels, losses = Driver(), [], [], []
+    driver, parts, labels, losses = Driver(maps="default"), [], [], []
     for block in Data((str(SHARED / file),), **options):
         predictions = driver.learn(block)
         y = driver.labels.encode(block.y)

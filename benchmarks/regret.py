@@ -42,7 +42,7 @@ def witness_rows() -> list[tuple[str, float, str]]:
             continue
         X, y = stream
         radii = (5.0, 20.0)
-        run = rue.learn(X, y, witnesses=radii, units="largest")
+        run = rue.learn(X, y, witnesses=radii, units="largest", maps=None)
         scales = run.evidence.scales()[1:]
         scaled = X.multiply(1.0 / np.where(scales > 0.0, scales, 1.0)).tocsr()
         for best in rue.hindsight_path(scaled, run.y, radii, loss="logistic", tolerance=1e-4):

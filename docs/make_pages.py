@@ -6,8 +6,8 @@
     python docs/make_pages.py docs/start.md   what the code of some pages prints, filled in
 
 `reference.md` lists every public name with the first sentence of its docstring; `theorems.md` every theorem with its
-source and the notes' misprints; `report.svg` shows what `make run` prints; `regret.svg`, `risk.svg` and
-`certificate.svg` are pictures of runs on the census.
+source and the notes' misprints, `notes.md` the notes in their own order with what runs each item; `report.svg` shows
+what `make run` prints; `regret.svg`, `risk.svg` and `certificate.svg` are pictures of runs on the census.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import tempfile
 import textwrap
 from pathlib import Path
 
+import make_notes
 import make_tour
 from make_reference import anchor, group, pages
 from snippets import Page, filled
@@ -64,7 +65,7 @@ def reference() -> str:
         ]
         parts.append("")
     parts += ["## Specs", "", "Wherever an object is wanted, a string will do.", "", "| kind | names |", "|---|---|"]
-    for kind in ("learner", "loss", "domain", "step", "average", "opponent"):
+    for kind in ("learner", "loss", "domain", "step", "map", "average", "opponent"):
         parts.append(f"| {kind} | {', '.join(f'`{name}`' for name in sorted(registered(kind)))} |")
     return "\n".join(parts) + "\n"
 
@@ -94,19 +95,23 @@ def theorems() -> str:
     """Every identifier of docs/theory.md: its statement, where the lecture notes have it, and what they misprint."""
     kinds = {
         "Q": "The protocol",
+        "V": "Convexity",
         "A": "Algorithms",
         "B": "Upper bounds",
         "C": "Opponents",
         "D": "Certificates",
+        "E": "Coverage and calibration",
+        "P": "Steps of proofs",
+        "M": "Maps",
     }
     parts = [
         "# Theorems",
         "",
         "Everything rue computes rests on these; [Theory](theory.md) has them in full. Each can be tested by a run: it",
         "makes data, runs the library on them, and says what was claimed, what was observed, and whether it holds.",
-        "`notes 000` to `notes 004` are the lecture notes from which rue began. They are not part of rue, and nothing",
-        "here needs them. Where they misprint something that a number can refute, the run shows that the printed",
-        "version fails and the right one holds.",
+        "`notes 000` to `notes 004` are the lecture notes from which rue began, [line by line](notes.md) on a page of",
+        "their own. They are not part of rue, and nothing here needs them. Where they misprint something that a number",
+        "can refute, the run shows that the printed version fails and the right one holds.",
         "",
         "```python",
         "import rue",
@@ -122,7 +127,8 @@ def theorems() -> str:
     for letter, title in kinds.items():
         parts += [f"## {title}", "", "| id | statement | source | misprint |", "|---|---|---|---|"]
         parts += [
-            f"| {one.id} | {_cell(one.statement)} | {_cell(one.source)} | {_cell(one.misprint)} |"
+            f'| {one.id} | <a id="{one.id.lower()}"></a>{_cell(one.statement)} | {_cell(one.source)} '
+            f"| {_cell(one.misprint)} |"
             for one in listed
             if one.id[0] == letter
         ]
@@ -171,9 +177,10 @@ def masked(text: str) -> str:
 
 
 def write_text() -> None:
-    """The reference, the theorems, the list of decisions and the pages of the API."""
+    """The reference, the theorems, the map of the notes, the list of decisions and the pages of the API."""
     (DOCS / "reference.md").write_text(reference())
     (DOCS / "theorems.md").write_text(theorems())
+    (DOCS / "notes.md").write_text(make_notes.page())
     (DOCS / "decisions" / "index.md").write_text(decisions())
     for name, text in pages():
         (DOCS / "api" / f"{name}.md").write_text(text)
@@ -212,6 +219,10 @@ def fill(path: Path) -> None:
             make_tour.make(path, places[1])
         if path.name == "start.md":
             shutil.copy(places[0] / "visits.svg", DOCS / "start.svg")
+        if path.name == "change.md":
+            shutil.copy(places[0] / "windows.svg", DOCS / "jobs" / "change.svg")
+        if path.name == "sure.md":
+            shutil.copy(places[0] / "sure.svg", DOCS / "jobs" / "sure.svg")
 
 
 if __name__ == "__main__":

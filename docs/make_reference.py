@@ -32,13 +32,24 @@ MODULES = {
     "rue.audit": "regret",
     "rue.proofs": "regret",
     "rue.games": "games",
+    "rue.pictures.calibrations": "pictures",
+    "rue.pictures.intervals": "pictures",
+    "rue.pictures.lectures": "pictures",
     "rue.pictures.plots": "pictures",
+    "rue.pictures.proofs": "pictures",
     "rue.pictures.races": "pictures",
+    "rue.pictures.windows": "pictures",
     "rue.learners": "learners",
+    "rue.losses.functions": "losses",
+    "rue.runs.calibration": "learning",
     "rue.runs.learn": "learning",
+    "rue.runs.run": "learning",
+    "rue.intervals": "learning",
     "rue.runs.replay": "regret",
+    "rue.runs.sampling": "learning",
     "rue.streams": "learning",
     "rue.models.file": "learning",
+    "rue.fleets": "learning",
     "rue.race.race": "learning",
     "rue.race.entries": "learning",
 }
@@ -74,10 +85,19 @@ def page(which: str) -> str:
     for name in names:
         thing = getattr(rue, name)
         mark = "" if anchor(name) == name.lower() else f" {{ #{anchor(name)} }}"
-        parts += [f"## {name}{mark}", "", *_signature(name, thing), *_text(_doc(name, thing))]
-        if isinstance(thing, type) and not issubclass(thing, Exception):
-            parts += _members(thing)
+        parts += [f"## {name}{mark}", "", *_entry(name, thing)]
+        if inspect.ismodule(thing):
+            for inner in thing.__all__:
+                parts += [f"### {name}.{inner}", "", *_entry(f"{name}.{inner}", getattr(thing, inner))]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _entry(name: str, thing: Any) -> list[str]:
+    """The call, the docstring, and of a class its members."""
+    parts = [*_signature(name, thing), *_text(_doc(name, thing))]
+    if isinstance(thing, type) and not issubclass(thing, Exception):
+        parts += _members(thing)
+    return parts
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -187,15 +207,32 @@ def _linked(text: str) -> str:
 
     def identifier(match: re.Match[str]) -> str:
         known = match[0] in rue.theorems().ids
-        return f"[{match[0]}](../theory.md#{_sections()[_SECTION_OF[match[0][0]]]})" if known else match[0]
+        return (
+            f"[{match[0]}](../theory.md#{_sections()[_SECTION_OF.get(match[0], _SECTION_OF[match[0][0]])]})"
+            if known
+            else match[0]
+        )
 
     text = re.sub(r"docs/theory\.md, (?:end of )?section (\d+)", section, text)
     text = re.sub(r"docs/theory\.md(?!,? ?(?:end of )?section|\])", "[docs/theory.md](../theory.md)", text)
-    return re.sub(r"(?<![\w/\[])[QABCD]\d+\b(?!\])", identifier, text)
+    return re.sub(r"(?<![\w/\[])[QVABCDEPM]\d+\b(?!\])", identifier, text)
 
 
-_SECTION_OF = {"Q": "1", "A": "3", "B": "4", "C": "5", "D": "6"}
-"""Where docs/theory.md has the identifiers of each letter."""
+_SECTION_OF = {
+    "Q": "1",
+    "V": "2",
+    "A": "3",
+    "B": "4",
+    "C": "5",
+    "D": "6",
+    "P": "9",
+    "B17": "10",
+    "D6": "10",
+    "D7": "10",
+    "E": "11",
+    "M": "12",
+}
+"""Where docs/theory.md has the identifiers of each letter, or one by itself."""
 
 
 def _text(doc: str) -> list[str]:

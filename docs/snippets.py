@@ -100,9 +100,15 @@ def differs(wanted: str, printed: str) -> str:
         return f"the page shows\n{wanted}\nand this was printed\n{printed}"
     for one, other in zip(numbers, found.groups(), strict=True):
         a, b = (float(text.replace(",", "").replace("−", "-")) for text in (one, other))
-        if abs(a - b) > 1e-3 * max(abs(a), abs(b)):
+        if abs(a - b) > max(1e-3 * max(abs(a), abs(b)), _last_place(one)):
             return f"the page shows {one} and {other} was printed, in\n{printed}"
     return ""
+
+
+def _last_place(number: str) -> float:
+    """One unit of the last decimal shown: a page that shows 0.56 does not claim the third decimal."""
+    decimals = re.search(r"\.(\d+)$", number)
+    return 1.001 * 10.0 ** -len(decimals[1]) if decimals else 0.0  # 1.001: 0.57 - 0.56 is more than 0.01
 
 
 @dataclasses.dataclass

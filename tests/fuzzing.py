@@ -14,7 +14,6 @@ from rue.streams.formats.vw import VW
 from rue.streams.names import Names
 from rue.streams.tables.columns import plan
 from rue.streams.tables.spelling import ORDERS
-from rue.streams.text.lines import split_point
 from tables import open_table
 
 SVMLIGHT = [
@@ -113,7 +112,7 @@ def rows(chunk):
 def in_pieces(parser, text, cuts):
     """The rows of a text that is parsed in pieces, each cut back to whole lines."""
     good, bad, line, start = [], [], 1, 0
-    for cut in sorted({split_point(text[:cut]) for cut in cuts} | {len(text)}):
+    for cut in sorted({text.rfind(b"\n", 0, cut) + 1 for cut in cuts} | {len(text)}):
         if cut > start or len(text) == 0:
             more, worse = rows(parser.parse(text[start:cut], line))
             good, bad = good + more, bad + worse

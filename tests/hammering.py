@@ -14,6 +14,8 @@ LEARNERS = {
     "adagrad": lambda: rue.AdaGrad(loss="logistic"),
     "mixture": lambda: rue.Mixture(loss="logistic"),
     "multiclass": rue.SoftmaxMixture,
+    "staged": rue.Staged,
+    "lags": lambda: rue.Mixture("logistic").with_lags([1, 4]),
 }
 FORMS = ("dense", "sparse", "dict")
 EXAMPLES = 300

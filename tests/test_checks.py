@@ -1,6 +1,8 @@
 """`rue.checks` holds for every registered class, and fails where it should."""
 
 import math
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 import rue
 from combinations import DOMAINS, INTERPRETED, LOSSES, STEPS, D, build, everything, pairwise, thinned
-from rue.compiled import twin
+from rue.compiled import twin, values
 from rue.learners.loop import OK, run_rows
 from rue.ledger import Silent
 from rue.registry import names
@@ -16,6 +18,10 @@ from rue.registry import names
 ALL = everything()
 PAIRS = pairwise([(*choice, rows) for choice in ALL for rows in ("dense", "sparse")])
 FULL = thinned(ALL) + [choice[:5] for choice in PAIRS] if INTERPRETED else pairwise([c[:1] + c[3:] for c in ALL])
+
+if INTERPRETED:  # a round of all stages takes milliseconds there: one loss of each kind is enough
+    stages = [choice for choice in FULL if choice[0].startswith("staged")]
+    FULL = [choice for choice in FULL if choice not in stages[2:]]
 
 
 def width(choice):
@@ -285,3 +291,68 @@ def test_check_learner_fails_when_something_beside_the_state_matters():
 
     with pytest.raises(rue.CheckFailed, match="one by one"):
         rue.checks.check_learner(Moody(rue.OGD("hinge", "ball:1").algorithm))
+
+
+@values
+class BrokenFeatures(NamedTuple):
+    which: Any
+
+    def fill(self, table, out, at, mask):
+        if self.which == 0:
+            out[at] = 2 + mask
+        elif self.which == 1:
+            out[at] = 1
+            table.columns[0, 0] += 1.0
+        elif self.which == 2:
+            for i in range(1000):
+                out[at + i] = 1
+            return at + 1000
+        elif self.which == 3:
+            table.scratch[0] = out[at] = 1 + int(table.scratch[0]) % 7
+        elif self.which == 4:
+            out[at + 1] = out[at] = 1  # and forgets to say so
+        elif self.which == 5:
+            out[at] = 1 + (table.no_such_thing & mask)
+        return at + 1
+
+
+@rue.parameter
+class Broken(rue.maps.Map):
+    which: int
+
+    def features(self):
+        return BrokenFeatures(self.which)
+
+    def about(self):
+        return "broken"
+
+
+@pytest.mark.parametrize("map_", [*rue.checks.examples("map").values(), rue.Pairs(crosses=False)], ids=repr)
+def test_every_map_keeps_its_contract(map_):
+    rue.checks.check_map(map_)
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        (0, "each feature must be 1 + (hash & mask)"),
+        (1, "fill changes the table"),
+        (2, "at most 900 features"),
+        (3, "fill makes other features of a row when it is asked again"),
+        (4, "return the place after them"),
+        (5, "fill cannot be called on a row of three columns (AttributeError: "),
+    ],
+)
+def test_a_map_that_compiled_code_would_trip_over_is_refused_before_it_is_used(which, words):
+    with pytest.raises(rue.CheckFailed, match=re.escape(words)):
+        rue.checks.check_map(Broken(which))
+    with pytest.raises(rue.SettingsError, match=re.escape(words)):
+        rue.Staged(maps=[Broken(which)])
+
+
+def test_what_is_only_the_frame_of_a_map_is_refused():
+    with pytest.raises(rue.SettingsError, match="NotImplementedError"):
+        rue.Staged(maps=[rue.maps.Map()])
+    for maps in (3, None, [3], [rue.Hinge()], [], ["pairs"] * 7):
+        with pytest.raises(rue.SettingsError, match="maps: "):
+            rue.Staged(maps=maps)

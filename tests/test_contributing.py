@@ -29,7 +29,7 @@ for _example in EXAMPLES.values():
     _example.registered = re.findall(r'^@register\("(.+)", "(.+)"\)', _example.code, re.M)
     _example.classes = re.findall(r"^@register\(.*\n(?:@.*\n)*(?:class|def) (\w+)", _example.code, re.M)
     _example.there = (HOUSE / _example.path).parent.is_dir()
-LEARNING = ["loss", "set", "step", "algorithm"]
+LEARNING = ["loss", "set", "step", "map", "algorithm"]
 """Kinds of examples with a command that learns."""
 
 
@@ -63,9 +63,9 @@ def test_the_walk_goes_through_modules_and_functions_that_exist():
 
 
 def test_there_is_an_example_of_everything():
-    assert set(EXAMPLES) == {"loss", "set", "step", "algorithm", "opponent", "file format"}
+    assert set(EXAMPLES) == {"loss", "set", "step", "map", "algorithm", "opponent", "file format"}
     kinds = [kind for example in EXAMPLES.values() for kind, _ in example.registered]
-    assert kinds == ["loss", "domain", "step", "algorithm", "learner", "opponent", "format"]
+    assert kinds == ["loss", "domain", "step", "map", "algorithm", "learner", "opponent", "format"]
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +79,9 @@ def house(tmp_path_factory):
         assert not path.exists()
         path.write_text(example.code)
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(60, 3)).round(3)
-    y = np.where(X @ [1.0, -1.0, 0.5] + 0.3 * rng.normal(size=60) > 0.0, 1, -1)
-    for name, rows in {"first": slice(0, 35), "second": slice(35, 60)}.items():
+    X = rng.normal(size=(120, 3)).round(3)  # maps look at the first 64 rows only
+    y = np.where(X @ [1.0, -1.0, 0.5] + 0.3 * rng.normal(size=120) > 0.0, 1, -1)
+    for name, rows in {"first": slice(0, 80), "second": slice(80, 120)}.items():
         rows = list(zip(X[rows].tolist(), y[rows].tolist(), strict=True))
         table = [f"{a},{b},{c},{label}" for (a, b, c), label in rows]
         pairs = [f"{label} a={a} b={b} c={c}" for (a, b, c), label in rows]
@@ -128,9 +128,9 @@ def test_each_example_learns_is_certified_saved_loaded_resumed_and_predicts(hous
     house("-m", "rue", "learn", *data, "--resume", f"{kind}-half", "--model", f"{kind}-resumed", "--quiet")
     wanted, found = (house("-m", "rue", "predict", f"{kind}-{name}", *data) for name in ("whole", "resumed"))
     assert found == wanted
-    assert len(found.split()) == 1 + 25
+    assert len(found.split()) == 1 + 40
     inspected = house("-m", "rue", "inspect", f"{kind}-resumed")
-    assert "60" in inspected
+    assert "120" in inspected
 
 
 PYTHON = """
@@ -138,16 +138,16 @@ import numpy as np
 import rue
 
 rng = np.random.default_rng(1)
-X, y = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], 80)
+X, y = rng.normal(size=(120, 3)), rng.choice([-1.0, 1.0], 120)
 for name, make in {learners}.items():
     whole = rue.learn(X, y, learner=make())
     loss, least = whole.learner.loss, whole.certificate(radius=1.0).comparator_loss_at_least
     for u in rng.normal(size=(20, 4)):
-        p = np.column_stack([np.ones(80), X]) @ (u / np.linalg.norm(u))
+        p = np.column_stack([np.ones(120), X]) @ (u / np.linalg.norm(u))
         assert sum(map(loss.value, p.tolist(), y.tolist())) >= least, name
-    rue.save(rue.learn(X[:50], y[:50], learner=make()), name)
+    rue.save(rue.learn(X[:80], y[:80], learner=make()), name)
     half = rue.load(name).learner
-    half.run(X[50:], y[50:])
+    half.run(X[80:], y[80:])
     assert half == whole.learner, name
     assert np.array_equal(half.predict_many(X), whole.learner.predict_many(X))
     print(repr(half.point.tolist()))
@@ -155,6 +155,7 @@ for name, make in {learners}.items():
 LEARNERS = (
     '{"loss": lambda: rue.OGD("log-cosh", "ball:2"), "domain": lambda: rue.OGD("hinge", rue.NonnegativeBall(2)),'
     ' "step": lambda: rue.OGD("hinge", "ball:2", rue.Power(0.5)), "learner": lambda: rue.PassiveAggressive(),'
+    ' "map": lambda: rue.Staged(maps=[rue.Halves()]),'
     ' "all": lambda: rue.OGD("log-cosh", "nonnegative-ball:1", "power:0.5,exponent=0.6", average="uniform")}'
 )
 
@@ -164,7 +165,7 @@ def test_the_examples_do_the_same_in_python_compiled_and_not(house):
     plain, compiled = (
         np.array(list(map(json.loads, house("-c", script, compiled=how).splitlines()))) for how in (False, True)
     )
-    assert plain.shape == (5, 4)
+    assert plain.shape == (6, 4)
     assert np.allclose(plain, compiled, rtol=1e-12, atol=1e-12)
 
 
@@ -188,6 +189,7 @@ for names in here.values():
 rue.checks.check_loss(rue.checks.examples("loss")["log-cosh"])
 rue.checks.check_domain(rue.checks.examples("domain")["nonnegative-ball"])
 rue.checks.check_step(rue.checks.examples("step")["power"])
+rue.checks.check_map(rue.checks.examples("map")["halves"])
 rue.checks.check_opponent(rue.checks.examples("opponent")["uphill"])
 for domain in ("reals", "ball:2", "box:-1,1", "nonnegative-ball:1"):
     rue.checks.check_learner(rue.PassiveAggressive("hinge", domain))

@@ -132,6 +132,9 @@ def test_a_page_that_shows_something_else_is_noticed(tmp_path):
     assert not differs("risk 0.3292, in 1.2 s\n", "risk 0.3293,  in 99 s\n")
     assert not differs("a ... d", "a b c d")
     assert differs("risk 0.3292", "risk 0.3312")
+    assert not differs("below 0.56...", "below 0.5644 of it")
+    assert differs("below 0.56...", "below 0.5744 of it")
+    assert differs("56 rows", "57 rows")
     assert differs("yes", "no")
     assert differs("a ... d", "a b c")
     page = tmp_path / "page.md"

@@ -113,6 +113,7 @@ LEARNERS = {
     "adagrad, scaled": (lambda loss: rue.AdaGrad(loss, scale="largest"), ["absolute"]),
     "adagrad on a box": (lambda loss: rue.AdaGrad(loss, "box:-2,2"), ["hinge"]),
     "mixture": (lambda loss: rue.Mixture(loss), ["logistic", "square", "quantile:0.9"]),
+    "staged": (lambda loss: rue.Staged(loss), ["logistic", "square"]),
     "mixture, no intercept": (lambda loss: rue.Mixture(loss, intercept=False), ["square"]),
     "adagrad, no intercept": (lambda loss: rue.AdaGrad(loss, intercept=False), ["logistic"]),
     "committee": (lambda loss: rue.Mixture(loss, members=["ogd", "adagrad"]), ["logistic"]),
@@ -133,6 +134,9 @@ def test_features_of_any_size(interpreted, features, who):
             if 0.0 < radius < math.inf:
                 shown = run.certificate(radius=radius, units=units)
                 require_true(shown, X, y, weights, scored, loss, zero, learner.intercept)
+        if who == "staged" and run.examples:  # a model over the maps may leave them alone
+            for radius in (0.3, 10.0):
+                require_true(run.mapped_certificate(radius), X, y, weights, scored, loss, zero)
 
 
 def require_counted(run):
@@ -235,6 +239,22 @@ def test_tiny_weights_are_refused_where_only_they_have_come(interpreted):
     assert run.refused == ROWS
     after = np.concatenate([np.ones(2), np.full(ROWS - 2, 1e-200)])
     assert rue.learn(X, y, learner=rue.AdaptiveOGD(), weights=after).refused == 0
+
+
+@pytest.mark.parametrize("weight", ["1e307", "1e308"])
+def test_weights_that_add_up_to_more_than_a_number_can_hold(weight, tmp_path, inside):
+    rows = [(i % 7, "1", ("no", "yes")[i % 2]) for i in range(60)]
+    huge = [(x, weight, y) for x, _, y in rows]
+    for name, some in (("a", rows), ("b", huge)):
+        lines = "".join(f"{x},{w},{y}\n" for x, w, y in some)
+        (tmp_path / f"{name}.csv").write_text(f"x,w,y\n{lines}")
+    inside("learn", tmp_path / "a.csv", "--target", "y", "--weight", "w", "--model", tmp_path / "m.rue", "-q")
+    said = inside("predict", tmp_path / "m.rue", tmp_path / "b.csv", "-o", tmp_path / "p.csv")
+    assert "60 labelled examples" in said.err
+    assert "Warning" not in said.err
+    test = rue.learn(tmp_path / "a.csv", y="y", weights="w", test=tmp_path / "b.csv").test
+    once = rue.learn(tmp_path / "a.csv", y="y", weights="w", test=tmp_path / "a.csv").test
+    assert test.metrics["auc"] == (None if weight == "1e308" else pytest.approx(once.metrics["auc"]))
 
 
 def test_norms():

@@ -14,12 +14,17 @@ import threading
 from pathlib import Path
 
 import pytest
+import typer
 
 import rue
 from commands import read, receive, wait_until
+from rue.cli.app import app
+from rue.cli.commands import register
+from rue.errors import NO_MEMORY
 from rue.models.container import read_container, write_container
 from rue.models.file import load_model
 from rue.outputs import Output, write_file
+from rue.serve.log import Log
 
 ROWS = 60
 
@@ -56,8 +61,11 @@ COMMANDS = {
     "--report": [*LEARN, "--report"],
     "--predictions": [*LEARN, "--predictions"],
     "--plot": [*LEARN, "--plot"],
+    "--windows": [*LEARN, "--windows"],
+    "--report-by": [*LEARN[:-3], "--learner", "ogd", "-q", "--by", "b", "--report-by"],
     "predict": ["predict", "m.rue", "s.csv", "-o"],
     "weights": ["weights", "m.rue", "-o"],
+    "export": ["export", "m.rue", "--to", "json", "-o"],
     "certify": [
         "certify",
         "s.csv",
@@ -74,7 +82,9 @@ COMMANDS = {
     "race": ["race", "s.csv", "--target", "y", "--learners", "perceptron", "-q", "--report"],
     "play": ["play", "ogd", "orthogonal:2", "--domain", "ball:1", "--rounds", "4", "--plot"],
 }
-SUFFIX = {"--plot": ".png", "play": ".png", "weights": ".csv"}
+REFUSING = {**COMMANDS, "inspect": ["inspect", "m.rue", "--plot-effects"]}
+"""With one that needs a larger model than is made here, but refuses before it reads one."""
+SUFFIX = {"--plot": ".png", "inspect": ".png", "play": ".png", "weights": ".csv", "--report-by": ".csv"}
 
 
 @pytest.mark.parametrize("which", COMMANDS)
@@ -169,13 +179,13 @@ def contents():
 
 
 @pytest.mark.parametrize("how", ["same", "link", "hard link", "other name"])
-@pytest.mark.parametrize("which", [which for which in COMMANDS if which != "play"])
+@pytest.mark.parametrize("which", [which for which in REFUSING if which != "play"])
 def test_an_output_that_is_read_is_refused(which, how, folder, inside):
     prepared(inside)
     os.mkdir("below")
     os.symlink("below", "alias")
     suffix = SUFFIX.get(which, ".csv")
-    source = "m.rue" if which == "weights" else "s.csv"
+    source = "m.rue" if which in ("weights", "export", "inspect") else "s.csv"
     name = f"{folder}/below/../{source}" if how == "same" else f"out{suffix}"
     if how == "link":
         os.symlink(source, name)
@@ -186,9 +196,9 @@ def test_an_output_that_is_read_is_refused(which, how, folder, inside):
         os.symlink(f"below/x{suffix}", source)
         name = f"alias/x{suffix}"
     before = contents()
-    message = inside(*COMMANDS[which], name, ok=2).err
-    if (which, how) == ("--plot", "same"):
-        assert "a picture is saved as .png" in message
+    message = inside(*REFUSING[which], name, ok=2).err
+    if which in ("--plot", "inspect") and how == "same":
+        assert "is saved as .png" in message
     else:
         assert f"would replace {source}, which is read: choose another name." in message
     assert message.count("\n") == 1
@@ -222,6 +232,38 @@ def test_models_predictions_folders_and_standard_input_are_read_too(folder, insi
     assert done.stderr == b"rue: standard output goes to s.csv, which is read: send it elsewhere.\n"
     assert (contents(), Path("many/2.csv").read_bytes()) == before
     inside("learn", "many", *LEARN[2:], "--model", "many/m.rue")  # in the folder, but none of the data
+
+
+def test_every_output_of_every_command_is_among_those_tested():
+    """An option whose value is called OUT or FILE in the help, unless it says what it reads."""
+    register("")
+    read = {"--test", "--token-file", "--predictions"}  # FILE is read; OUT.csv of --predictions is written
+    of = {"predict": "predict", "weights": "weights", "export": "export", "inspect": "inspect", "replay": None}
+    for name, command in typer.main.get_command(app).commands.items():
+        for option in command.params:
+            value = option.metavar or ""
+            if value.startswith("OUT") or (value == "FILE" and not read & set(option.opts)):
+                which = of.get(name, name if name in COMMANDS else option.opts[-1])
+                assert which is None or which in REFUSING, (name, option.opts)
+
+
+def test_a_replay_writes_nothing_into_the_folder_of_the_service(folder, inside):
+    os.mkdir("service")
+    Log("service").close()
+    before = contents(), {path.name for path in Path("service").iterdir()}
+    os.symlink("service", "alias")
+    for option in ("--model", "--report", "--export", "--predictions"):
+        for name in ("log.sqlite", "log.sqlite-wal", "archive.sqlite", "new"):
+            message = inside("replay", "alias", option, f"service/{name}", ok=2).err
+            assert message == (
+                f"rue: {option} service/{name} is in the folder of the service, which holds nothing but its log and "
+                "its snapshots: choose another folder.\n"
+            )
+    os.link("service/log.sqlite", "hard")
+    assert "would replace" in inside("replay", "service", "--model", "hard", ok=2).err
+    os.unlink("hard")
+    os.unlink("alias")
+    assert (contents(), {path.name for path in Path("service").iterdir()}) == before
 
 
 def test_learning_on_in_place(folder, inside):
@@ -359,6 +401,51 @@ def test_a_full_disk_is_said_and_the_rest_is_saved(folder):
     with open("out", "wb") as file:
         done = limited("predict", "m.rue", "s.csv", stdout=file)
     assert (done.returncode, done.stderr) == (1, "rue: standard output cannot be written: file too large.\n")
+
+
+ALL = {
+    "one": {
+        "--model": "m.rue",
+        "--report": "r.json",
+        "--windows": "w.csv",
+        "--plot": "p.svg",
+        "--predictions": "p.csv",
+    },
+    "keys": {"--model": "m.rue", "--report": "r.json", "--report-by": "k.csv", "--predictions": "p.csv"},
+    "shards": {"--model": "m.rue", "--report": "r.json", "--windows": "w.csv"},
+}
+"""The outputs of each kind of run."""
+HOW = {
+    "one": LEARN,
+    "keys": [*LEARN[:-3], "--learner", "ogd", "-q", "--by", "b"],
+    "shards": [*LEARN, "--shards", "2", "--on", "inline"],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "broken"),
+    [(kind, one) for kind, outputs in ALL.items() for one in outputs if one != "--predictions"],
+)
+def test_an_output_that_cannot_be_written_costs_no_other(kind, broken, folder, inside):
+    outputs = dict(ALL[kind])
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as nobody_listens:
+        outputs[broken] = "gone" + Path(outputs[broken]).suffix
+        nobody_listens.bind(outputs[broken])
+    message = inside(*HOW[kind], *(word for pair in outputs.items() for word in pair), ok=1).err
+    assert message == f"rue: {outputs.pop(broken)} cannot be written: connection refused.\n"
+    assert all(Path(name).is_file() for name in outputs.values())
+
+
+@pytest.mark.parametrize("kind", ["one", "keys"])
+def test_a_model_too_large_to_be_saved_costs_no_other_output(kind, folder, inside, monkeypatch):
+    def no_memory(*args):
+        raise MemoryError
+
+    monkeypatch.setattr("rue.models.container._digest", no_memory)
+    outputs = ALL[kind]
+    message = inside(*HOW[kind], *(word for pair in outputs.items() for word in pair), ok=1).err
+    assert message == f"rue: {NO_MEMORY}\n"
+    assert all(Path(name).is_file() == (name != "m.rue") for name in outputs.values())
 
 
 def test_two_processes_with_one_name_do_not_meet(folder):

@@ -31,6 +31,7 @@ NAMES = {
     ],
     "domain": ["ball", "box", "halfspace", "hyperplane", "interval", "l1-ball", "orthant", "reals", "simplex"],
     "step": ["adaptive", "fixed", "horizon", "sequence", "sqrt", "strong", "theory"],
+    "map": ["pairs", "trees"],
     "average": ["none", "steps", "t", "uniform"],
 }
 
@@ -105,6 +106,8 @@ def test_what_is_no_string_is_returned_as_it_is(thing):
         ("svm:0.1,t", "rue.SVM(0.1, 't')"),
         ("svm:0.1,project=true", "rue.SVM(0.1, project=True)"),
         ("adaptive:factor=0.5", "rue.AdaptiveOGD(factor=0.5)"),
+        ("staged:maps=trees:8+pairs", "rue.Staged(maps=[rue.Trees(8), rue.Pairs()])"),
+        ("staged:maps=auto", "rue.Staged(maps=['pairs', 'trees'])"),
     ],
 )
 def test_specs_of_learners(spec, same):
@@ -137,6 +140,7 @@ def test_defaults_give_way_to_the_spec():
         ("average", "unifrom", "there is no average named 'unifrom': did you mean 'uniform'? "),
         ("learner", "percepton", "there is no learner named 'percepton': did you mean 'perceptron'? "),
         ("learner", "ogd:loss=hing", "there is no loss named 'hing': did you mean 'hinge'? "),
+        ("learner", "staged:maps=pears", "there is no map named 'pears': did you mean 'pairs'? "),
     ],
 )
 def test_unknown_names(kind, spec, sentence):
@@ -160,7 +164,12 @@ def test_unknown_names(kind, spec, sentence):
         ("domain", "box:1,-1", "Box: lower must not exceed upper"),
         ("domain", "box:a,b", "Box: lower must be a number or a list of numbers, not 'a'."),
         ("domain", "reals:3", "cannot be built"),
-        ("loss", "hinge:3", "the loss 'hinge:3' cannot be built (too many positional arguments): hinge takes no arg"),
+        (
+            "loss",
+            "square:3",
+            "the loss 'square:3' cannot be built (too many positional arguments): square takes no arg",
+        ),
+        ("loss", "hinge:3", "Hinge: at_kink must lie between 0 and 1, the slopes on both sides of the kink, not be 3."),
         ("loss", "quantile:2", "Quantile: tau must lie between 0 and 1"),
         ("step", "sqrt", "the step 'sqrt' cannot be built (missing a required argument: 'value'): sqrt takes value."),
         ("step", "sqrt:-1", "Sqrt: value must be positive and finite, not -1.0."),

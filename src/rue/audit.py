@@ -28,8 +28,10 @@ from rue.regret.hindsight.comparator import Comparator
 from rue.regret.hindsight.stored import Stored
 from rue.regret.risk.bounds import RiskBound, risk_always, risk_at_end
 from rue.regret.risk.ranges import loss_range
-from rue.runs.learn import Run, learn
+from rue.runs.advice import require_no_ensemble
+from rue.runs.learn import learn
 from rue.runs.replay import learner_before, trace
+from rue.runs.run import Run
 from rue.streams import Block
 
 __all__ = ["Audit", "Check", "audit"]
@@ -74,6 +76,7 @@ class Audit:
     """
 
     run: Run
+    """The run that was audited."""
     domain: Domain
     """The set that the run is compared with."""
     units: str
@@ -83,17 +86,21 @@ class Audit:
     comparator: Comparator
     """The best in hindsight, in those units."""
     certificate: Certificate
+    """What the run itself proves, without the best in hindsight."""
     comparator_loss: tuple[float, float]
     """An interval that holds the least loss in hindsight: the better of the comparator's and the certificate's."""
     bounds: tuple[Bound, ...]
     """Every theorem about regret that speaks of this learner."""
     mistake_bounds: tuple[Bound, ...]
+    """Theorems about the number of mistakes (B1, B2), for the Perceptron."""
     risk_bounds: tuple[RiskBound, ...]
     """On the risk of the average of the points played (B13, B14), if the examples are independent draws."""
     remarks: tuple[str, ...]
     """What could not be computed or compared, and why."""
     checks: tuple[Check, ...]
+    """Every inequality that must hold, with both its sides."""
     trace: Trace | None = None
+    """The run round by round; None where it could not be replayed."""
     stored: Stored | None = None
     """The examples that were scored and count, in the units above."""
 
@@ -115,7 +122,13 @@ class Audit:
         return all(check.holds for check in self.checks)
 
     def plot(self, path: Any = None) -> Any:
-        """Regret, risk, certificate and, for classes, mistakes as a matplotlib Figure; `path` also saves it."""
+        """Regret, risk, certificate and, for classes, mistakes as a matplotlib Figure; `path` also saves it.
+
+        >>> import rue
+        >>> X, y = rue.census()
+        >>> len(rue.audit(rue.OGD("hinge", "ball:1"), X[:50], y[:50]).plot().axes) >= 3
+        True
+        """
         from rue.pictures.plots import draw_audit
 
         return draw_audit(self, path)
@@ -170,6 +183,8 @@ def audit(
     another `domain`. `units` are those of `run.certificate`. `delta` is the probability with which the bounds on risk
     may fail, `tolerance` how near to the best in hindsight to come, relative to its loss.
 
+    X, `y` and `weights` are the stream, as for `learn`.
+
     >>> import rue
     >>> X, y = rue.census()
     >>> checked = rue.audit(rue.OGD("hinge", "ball:10"), X, y)
@@ -183,15 +198,9 @@ def audit(
     X = X if not hasattr(X, "__next__") else list(X)  # it is read more than once
     run, before = _run_of(source, X, y, weights)
     certificate = run.certificate(radius, domain, units)
-    if run.learner.numbering is not None and not certificate.domain.keeps_zeros:
-        raise SettingsError(
-            f"audit: against {certificate.domain!r} each of the {run.learner.d:,} features counts, also those that "
-            "never occur: give a radius, or number features from 0 on."
-        )
+    _require_places(run, certificate.domain)
     stream = Stored(run, X, y)
-    if before is not None and run.learner.numbering is not None:
-        fresh = Learner(run.learner.algorithm, intercept=run.learner.intercept, d=stream.X.shape[1])
-        before = fresh if before.t == 0 else None
+    before = _in_stored_columns(before, run, stream)
     remarks: list[str] = []
     checks: list[Check] = []
     traced = _replayed(before, run, stream, remarks, checks)
@@ -210,9 +219,7 @@ def audit(
     if traced is not None:
         regret = total - interval[1], total - interval[0]
         all_bounds = _theorems(traced, run, certificate, stream, regret, remarks, checks)
-    size = run.learner.loss.per_mistake
-    if run.mistakes is not None and run.weights is None and size is not None:
-        checks.append(Check("mistakes ≤ loss as a bound of the 0-1 loss", run.mistakes, run.loss / size, rounding))
+    checks += _mistakes(run, rounding)
     return Audit(
         run,
         K,
@@ -236,14 +243,38 @@ def _run_of(source: Run | Learner | str | None, X: Any, y: Any, weights: Any) ->
     if isinstance(source, Run):
         if weights is not None:
             raise SettingsError("audit: a run knows its weights: leave weights out.")
+        require_no_ensemble("audit", source.ensemble)
         run, before = source, learner_before(source)
     else:
         given = make("learner", source)
         run = learn(X, y, learner=given, weights=weights)
         before = learner_before(run) if given is None else given
+    if run.learner.lags is not None:
+        raise SettingsError("audit: it is not there for a run with lags; run.certificate is.")
     if not run.examples:
         raise DataError("audit: the run learnt no example.")
     return run, before
+
+
+def _require_places(run: Run, domain: Domain) -> None:
+    """Refuse a set in which features matter that never occur, where only those that do have places."""
+    if run.learner.numbering is not None and not domain.keeps_zeros:
+        raise SettingsError(
+            f"audit: against {domain!r} each of the {run.learner.d:,} features counts, also those that "
+            "never occur: give a radius, or number features from 0 on."
+        )
+
+
+def _in_stored_columns(before: Learner | None, run: Run, stream: Stored) -> Learner | None:
+    """The learner from before the run, for a stream that has columns for those features alone that occur.
+
+    One that had learnt nothing is the same on any columns; of another one the features would be others.
+    """
+    if before is None or run.learner.numbering is None:
+        return before
+    if before.t:
+        return None
+    return Learner(run.learner.algorithm, intercept=run.learner.intercept, d=stream.X.shape[1])
 
 
 def _in_columns(run: Run, array: Any) -> Any:
@@ -332,6 +363,14 @@ def _soundness(
         name = "D2" if lambda_ else "D1"
         checks.append(Check(f"regret ≤ {name}", certificate.loss_total - value, certificate.alone, rounding))
     return checks
+
+
+def _mistakes(run: Run, rounding: float) -> list[Check]:
+    """Where every mistake costs at least so much: their number against the loss."""
+    size = run.learner.loss.per_mistake
+    if run.mistakes is None or run.weights is not None or size is None:
+        return []
+    return [Check("mistakes ≤ loss as a bound of the 0-1 loss", run.mistakes, run.loss / size, rounding)]
 
 
 def _theorems(

@@ -1,4 +1,4 @@
-"""Contracts in code: what every loss, domain, step, learner and opponent must keep. Public, for your own classes too.
+"""Contracts in code: what every loss, set, step, map, learner and opponent must keep. Public, for your own classes too.
 
 Each check raises `CheckFailed` with a counterexample. They exist because each of these has been broken, silently, in a
 respected library.
@@ -27,11 +27,22 @@ from rue.learners import OGD, Learner
 from rue.learners.points import TOTAL
 from rue.losses import Loss
 from rue.losses.convexity import require_convex
+from rue.maps import Map
+from rue.maps.choice import require_possible
 from rue.registry import registered
 from rue.steps import Seen, Step
 from rue.streams import Block
 
-__all__ = ["check_domain", "check_learner", "check_loss", "check_opponent", "check_step", "examples", "sample"]
+__all__ = [
+    "check_domain",
+    "check_learner",
+    "check_loss",
+    "check_map",
+    "check_opponent",
+    "check_step",
+    "examples",
+    "sample",
+]
 
 
 def examples(kind: str) -> dict[str, Any]:
@@ -100,7 +111,7 @@ def check_loss(loss: Loss) -> None:
 
 
 def check_domain(domain: Domain, d: int = 6) -> None:
-    """Refuse a projection that leaves the set, moves points of it, or measures only some of the coordinates.
+    """Refuse a `domain` whose projection leaves the set, moves points of it, or measures only some of the coordinates.
 
     On random points near and far, in `d` coordinates: Πw lies in K, ΠΠw = Πw, ⟨w − Πw, u − Πw⟩ ≤ 0 for u in K, no two
     points move away from each other; `support` and `diameter` are large enough.
@@ -160,6 +171,20 @@ def check_step(step: Step) -> None:
         last = eta
 
 
+def check_map(map_: Map) -> None:
+    """Refuse a map whose features are out of bounds, or depend on anything but the table, or that changes it.
+
+    It is tried in plain Python on 150 rows of three columns. Compiled code does not look where it writes, so maps of
+    your own are tried like this before a learner takes them.
+
+    >>> import rue
+    >>> check_map(rue.Pairs())
+
+    docs/theory.md, section 12.
+    """
+    require_possible(map_)
+
+
 def check_opponent(opponent: Opponent, rounds: int = 60) -> None:
     """Refuse an opponent whose game its seed does not repeat, or contradicts what the opponent says it forces.
 
@@ -181,6 +206,8 @@ def check_opponent(opponent: Opponent, rounds: int = 60) -> None:
 
 def sample(learner: Learner, rows: int = 120, width: int | None = None, seed: int = 0) -> tuple[Any, Any, Any]:
     """A random stream that a learner can take: features with zeros in them, labels of its loss's set, weights.
+
+    The same `seed` gives the same stream.
 
     >>> import rue
     >>> X, y, weights = sample(rue.OGD("hinge"), rows=5, width=3)
@@ -207,6 +234,8 @@ def check_learner(learner: Learner, width: int | None = None) -> None:
     Dense and sparse rows that differ; blocks whose size shows in the result; a state that does not survive a copy; a
     `predict` that learns; an average of the wrong points; weight 0 that is not nothing; a point outside the domain; one
     NaN that poisons the model.
+
+    `width` is the number of features to try it with, where the learner does not fix it.
 
     >>> import rue
     >>> check_learner(rue.SVM(0.1))

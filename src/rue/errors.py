@@ -16,10 +16,27 @@ from __future__ import annotations
 import reprlib
 from typing import Any
 
-__all__ = ["BadExample", "CheckFailed", "DataError", "NoRoom", "RueError", "SettingsError", "UnknownName", "shown"]
+__all__ = [
+    "NO_MEMORY",
+    "BadExample",
+    "CheckFailed",
+    "DataError",
+    "NoRoom",
+    "RueError",
+    "SettingsError",
+    "UnknownName",
+    "shown",
+]
 
 LONGEST = 80
 """Characters of a user's value that a message shows."""
+
+
+NO_MEMORY = (
+    "there is not enough memory for this: free some, or hash words into fewer features (--bits) or leave columns out "
+    "(--drop)."
+)
+"""What commands say where the system hands out no more."""
 
 
 class RueError(Exception):
@@ -35,15 +52,40 @@ class RueError(Exception):
 
 
 class SettingsError(RueError, ValueError):
-    """A loss, domain, step or learner that makes no sense, refused when it is built."""
+    """A loss, domain, step or learner that makes no sense, refused when it is built.
+
+    >>> import rue
+    >>> try:
+    ...     rue.Quantile(2.0)
+    ... except rue.SettingsError as error:
+    ...     print(error)
+    Quantile: tau must lie between 0 and 1, not be 2.0.
+    """
 
 
 class UnknownName(SettingsError):
-    """A name that is in no registry; the message lists what there is and what was probably meant."""
+    """A name that is in no registry; the message lists what there is and what was probably meant.
+
+    >>> import rue
+    >>> try:
+    ...     rue.make("loss", "hnge")
+    ... except rue.UnknownName as error:
+    ...     print("did you mean" in str(error))
+    True
+    """
 
 
 class DataError(RueError, ValueError):
-    """Data that the learner cannot take: wrong shape, wrong type, wrong width."""
+    """Data that the learner cannot take: wrong shape, wrong type, wrong width.
+
+    >>> import rue
+    >>> learner = rue.Perceptron(d=2)
+    >>> try:
+    ...     learner.update([1.0, 2.0, 3.0], 1)
+    ... except rue.DataError as error:
+    ...     print(error)
+    the example has 3 features, but the learner has 2.
+    """
 
 
 class BadExample(DataError):
@@ -70,11 +112,31 @@ class BadExample(DataError):
 
 
 class NoRoom(DataError):
-    """Data for which a learner would need more memory than there is; refused before any of it is allocated."""
+    """Data for which a learner would need more memory than there is; refused before any of it is allocated.
+
+    >>> import rue
+    >>> issubclass(rue.NoRoom, rue.DataError)
+    True
+    """
 
 
 class CheckFailed(RueError, AssertionError):
-    """A contract of `rue.checks` that a class does not keep; the message holds the counterexample."""
+    """A contract of `rue.checks` that a class does not keep; the message holds the counterexample.
+
+    >>> import rue
+    >>> @rue.parameter
+    ... class Wrong(rue.Loss):
+    ...     def value(self, p, y):
+    ...         return (p - y) ** 2
+    ...
+    ...     def slope(self, p, y):
+    ...         return p - y
+    >>> try:
+    ...     rue.checks.check_loss(Wrong())
+    ... except rue.CheckFailed as error:
+    ...     print(type(error).__name__)
+    CheckFailed
+    """
 
 
 def shown(value: Any) -> str:

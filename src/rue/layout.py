@@ -166,6 +166,11 @@ class Array:
         """Whether it has a row for each coordinate."""
         return self.axes[0] == "coordinate"
 
+    def of_own_coordinates(self) -> Array:
+        """The same for a point whose coordinates are not those of the data: they are never renumbered."""
+        axes = tuple("own coordinate" if axis == "coordinate" else axis for axis in self.axes)
+        return dataclasses.replace(self, axes=axes)
+
     def named_axis(self) -> tuple[int, Numbers] | None:
         """The axis that has named numbers, and these; None if there is none."""
         return next(((i, axis) for i, axis in enumerate(self.axes) if isinstance(axis, Numbers)), None)

@@ -27,6 +27,7 @@ import numpy as np
 from rue.compiled import inline, kernel, noinline, values
 from rue.layout import Array, Layout, Number, Numbers
 from rue.norms import LARGEST_TERM
+from rue.windows import WindowSums, no_windows
 
 __all__ = [
     "EXAMPLES",
@@ -136,6 +137,8 @@ class Ledger(NamedTuple):
     """False when a helper thread adds up S from the predictions (`add_up`)."""
     trusted: Any
     """`keep_accounts` looks for overflow in rounds with a larger number than this (`trusted_range`)."""
+    windows: Any
+    """The same sums window by window; they are added up with S."""
 
     def room(self, size: Any) -> Any:
         """Whether rows of `size` coordinates fit."""
@@ -172,11 +175,31 @@ class Ledger(NamedTuple):
                 mistakes += 1.0 if waiting[Y, k] * p <= 0.0 else 0.0
                 a += weight * waiting[SLOPE, k] * p
         sums[EXAMPLES], sums[WEIGHT], sums[LOSS], sums[MISTAKES], sums[A] = examples, mass, lost, mistakes, a
-        for k in range(many if self.adds_gradients else 0):
-            weight, g = waiting[MASS, k], waiting[MASS, k] * waiting[SLOPE, k]
-            if weight > 0.0 and g != 0.0:  # what was not scored may have any slope
-                rows.row(end - many + k).add_afar(g, self.S)
+        begin = 0 if self.adds_gradients else many
+        while begin < many:
+            begin = self.add_gradients(rows, begin, many, end - many)
         self.count[0] = 0
+
+    def add_gradients(self, rows: Any, begin: Any, many: Any, first: Any) -> Any:
+        """S += g·x for those waiting rows from `begin` on that are in one window; returns where the next one begins.
+
+        `first` is the row that has waited longest.
+        """
+        waiting, windows, window, end = self.waiting, self.windows, 0, many
+        windowed = windows.sums.shape[0] > 0
+        if windowed:
+            window, end = windows.stretch(waiting[MASS], begin, many, self.S)
+            sizes = waiting[MASS], waiting[VALUE], waiting[SLOPE]
+            windows.enter(window, begin, end, waiting[P], waiting[Y], *sizes)
+        for k in range(begin, end):
+            g = waiting[MASS, k] * waiting[SLOPE, k]
+            if waiting[MASS, k] > 0.0 and g != 0.0:  # what was not scored may have any slope
+                row = rows.row(first + k)
+                if windowed:
+                    windows.add(window, g, row, self.S)
+                else:
+                    row.add_afar(g, self.S)
+        return end
 
     def grown(self, size: int) -> Ledger:
         """The same accounts with room for at least `size` coordinates of S."""
@@ -184,18 +207,32 @@ class Ledger(NamedTuple):
             return self
         S = np.zeros(size)
         S[: self.S.size] = self.S
-        return self._replace(S=S)
+        return self._replace(S=S, windows=self.windows.grown(size))
+
+    def of_window(self, first: int, last: int) -> Ledger:
+        """The sums of some consecutive windows, counted from 0, both ends included."""
+        part, windows = slice(first, last + 1), self.windows
+        S = windows.spread(windows.columns()[0][part].sum(axis=0), self.S.size)
+        return open_ledger()._replace(S=S, sums=windows.pieces()[part].sum(axis=0)[: len(SUMS)].copy())
 
     def merge(self, parts: Sequence[Ledger]) -> Ledger:
         """The sums of several parts of a stream together, each of which went on from a copy of this ledger."""
         size = max(ledger.S.size for ledger in (self, *parts))
-        return open_ledger()._replace(**LEDGER.merged(self.grown(size), [part.grown(size) for part in parts]))
+        base, grown = self.grown(size), [part.grown(size) for part in parts]
+        windows = base.windows.merge([part.windows for part in grown])
+        return open_ledger()._replace(**LEDGER.merged(base, grown), windows=windows)
 
 
-def open_ledger(size: int = 0) -> Ledger:
-    """Accounts of no examples, with room for rows of `size` coordinates."""
+def open_ledger(size: int = 0, windows: WindowSums | None = None) -> Ledger:
+    """Accounts of no examples, with room for rows of `size` coordinates; with `windows`, window by window too."""
     return Ledger(
-        np.zeros(len(SUMS)), np.zeros(size), np.zeros((len(WAITING), BATCH)), np.zeros(1, dtype=np.int64), True, LARGE
+        np.zeros(len(SUMS)),
+        np.zeros(size),
+        np.zeros((len(WAITING), BATCH)),
+        np.zeros(1, dtype=np.int64),
+        True,
+        LARGE,
+        no_windows() if windows is None else windows.grown(size),
     )
 
 

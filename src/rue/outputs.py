@@ -36,6 +36,7 @@ __all__ = [
     "require_not_read",
     "require_standard_output",
     "require_writable",
+    "sync_folder",
     "write_file",
 ]
 
@@ -88,6 +89,9 @@ class Output:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         name = f".{self.target.name[:50]}.{os.urandom(8).hex()}.part"
         old = _stat(self.target)
+        # In the folder of the target, since a file can be renamed within one file system only. With O_EXCL and
+        # O_NOFOLLOW a link that another user has put there is not followed. Rights are narrow until they are those
+        # of the old file.
         handle = os.open(self.target.with_name(name), flags, 0o666 if old is None else 0o600)
         self.temporary = self.target.with_name(name)
         if old is not None:
@@ -158,9 +162,11 @@ class Output:
         with self._errors():
             self.length()
             if self.temporary is not None:
+                # The content is on the disk by now (`length`): after a crash the name leads to the old file or the
+                # new one, whole.
                 os.replace(self.temporary, self.target)
                 self.temporary = None
-                _sync_folder(self.target.parent)
+                sync_folder(self.target.parent)
             self.file.close()
         _unfinished.discard(self)
 
@@ -259,7 +265,7 @@ def _write(handle: int, content: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Have a folder's list of names on the disk, so that a file keeps its new name if the power fails."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""Names for losses, domains, steps, learners and opponents, and the little language `"ball:10"`.
+"""Names for losses, domains, steps, maps, learners and opponents, and the little language `"ball:10"`.
 
 A spec is a name, then after a colon its arguments, separated by commas; an argument is a number, a word,
 or `key=value`.
@@ -27,7 +27,7 @@ __all__ = ["import_modules", "is_own", "make", "names", "own_classes", "publish"
 
 Registered = TypeVar("Registered")
 
-PUBLIC = ("loss", "domain", "step", "learner", "opponent")
+PUBLIC = ("loss", "domain", "step", "map", "learner", "opponent")
 """The kinds whose members rue offers under their own names, as `rue.Hinge`."""
 
 _known: dict[str, dict[str, Any]] = {}
@@ -37,8 +37,9 @@ _known: dict[str, dict[str, Any]] = {}
 def register(kind: str, name: str) -> Callable[[Registered], Registered]:
     """Give a class, or a function that makes an object, a name among its kind.
 
-    The kinds are `"loss"`, `"domain"`, `"step"`, `"average"`, `"learner"` and `"opponent"`; an `"algorithm"` is the
-    description that a learner is saved as, a `"part"` a class that occurs only inside the settings of others.
+    The kinds are `"loss"`, `"domain"`, `"step"`, `"map"`, `"average"`, `"learner"`, `"opponent"` and `"format"`; an
+    `"algorithm"` is the description that a learner is saved as, a `"part"` a class that occurs only inside the settings
+    of others.
     """
 
     def enter(entry: Registered) -> Registered:
@@ -69,7 +70,7 @@ def usages(kind: str) -> list[str]:
     """What to type for each entry of a kind: its name, then the arguments that it needs, or may have, as a number.
 
     >>> usages("average"), [usage for usage in usages("loss") if "[" in usage][:2]
-    (['none', 'uniform', 't', 'steps'], ['huber[:delta]', 'quantile[:tau]'])
+    (['none', 'uniform', 't', 'steps'], ['hinge[:at_kink]', 'perceptron[:at_kink]'])
     >>> usages("domain")[:3]
     ['reals', 'ball:radius', 'box:lower,upper']
     """
@@ -130,6 +131,8 @@ def make(kind: str, spec: object, **defaults: Any) -> Any:
     """The object a spec stands for; anything that is not a string is returned as it is.
 
     `defaults` are keyword arguments that the spec may override.
+
+    `kind` is one of those of `register`; the spec is a name, followed by a colon and its arguments where it has some.
 
     >>> make("step", "sqrt:0.5"), make("loss", "quantile:tau=0.9")
     (Sqrt(value=0.5), Quantile(tau=0.9))

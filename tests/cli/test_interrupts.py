@@ -14,6 +14,7 @@ import pytest
 
 from commands import read, receive, wait_until, write_svm
 from conftest import many
+from rue.fleets import Fleet
 from rue.models.file import load_model
 
 COMMAND = [sys.executable, "-m", "rue"]
@@ -76,6 +77,21 @@ def from_python_itself(error):
     return "Traceback" in error and f"{os.sep}rue{os.sep}" not in error
 
 
+def test_ctrl_c_before_the_handlers_are_there_waits_for_them(tmp_path):
+    """In the first line of rue's that is run, and wherever a name is looked up until then."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'rue._startup':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run([*COMMAND, "theorems"], env=env, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "rue: stopped by Ctrl-C.\n")
+
+
 @pytest.mark.parametrize("library", ["numpy", "llvmlite"])
 def test_ctrl_c_while_libraries_are_imported(library, tmp_path):
     """Before `main` is reached, by both ways of starting."""
@@ -134,6 +150,36 @@ def test_signals_while_saving_wait(target, burst, tmp_path):
     model = load_model(tmp_path / ("pipe" if target == "--model" else "m.rue"))
     assert report["examples"] == model.learner.t == 1
     assert (tmp_path / "p.csv").read_text() == "prediction\n0.0\n"
+
+
+@pytest.mark.parametrize("burst", ["INT INT", "TERM INT TERM TERM"])
+@pytest.mark.parametrize("target", ["--model", "--report-by"])
+def test_signals_while_a_model_for_every_key_is_saved_wait(target, burst, tmp_path):
+    outputs = {"--model": "m.rue", "--report": "r.json", "--report-by": "k.csv", "--predictions": "p.csv"}
+    outputs[target] = f"pipe{Path(outputs[target]).suffix}"
+    os.mkfifo(tmp_path / outputs[target])
+    words = [word for pair in outputs.items() for word in pair]
+    how = ["--format", "csv", "--target", "y", "--by", "shop", "--task", "regress", "--learner", "ogd:loss=square"]
+    process = start("learn", "-", *how, *words, cwd=tmp_path)
+    process.stdin.write("shop,a,y\nnorth,1,2.5\nsouth,2,1.5\n")
+    process.stdin.flush()
+    while (row := process.stderr.readline()).split()[:1] != ["2"]:  # both rows are learnt
+        assert row
+    for name in burst.split():
+        process.send_signal(getattr(signal, f"SIG{name}"))
+        time.sleep(0.05)
+        assert process.poll() is None
+    got, ended = receive(tmp_path / outputs[target])
+    out, error = process.communicate(timeout=PATIENCE)
+    ended()
+    assert process.returncode == 130, error
+    assert "Traceback" not in error
+    assert "stopped by Ctrl-C" in out
+    (tmp_path / outputs[target]).unlink()
+    (tmp_path / outputs[target]).write_bytes(got[0])
+    assert read(tmp_path / "r.json")["examples"] == Fleet.load(tmp_path / outputs["--model"]).examples == 2
+    assert (tmp_path / outputs["--report-by"]).read_text().count("\n") == 3
+    assert (tmp_path / "p.csv").read_text().count("\n") == 3
 
 
 def test_three_ctrl_c_within_a_second_give_up(tmp_path):

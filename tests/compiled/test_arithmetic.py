@@ -64,16 +64,14 @@ def test_log1p_agrees_with_the_system_to_two_units_in_the_last_place():
 @kernel
 def roughly(x, out):
     for i in range(x.size):
-        out[0, i] = arithmetic.exp_roughly(x[i])
-        out[1, i] = arithmetic.log_roughly(out[0, i])
+        out[i] = arithmetic.exp_roughly(x[i])
 
 
-def test_the_rough_ones_are_as_near_as_they_say():
+def test_the_rough_exponential_is_as_near_as_it_says():
     x = np.concatenate([np.linspace(-690.0, 690.0, 20_011), np.linspace(-1e-3, 1e-3, 2_001)])
-    out = np.empty((2, x.size))
+    out = np.empty(x.size)
     roughly(x, out)
-    np.testing.assert_allclose(out[0], np.exp(x), rtol=2e-7)
-    np.testing.assert_allclose(out[1], np.log(out[0]), rtol=1e-12, atol=3e-8)
+    np.testing.assert_allclose(out, np.exp(x), rtol=2e-7)
 
 
 @given(st.floats(-708.0, 709.0))

@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import random
+import re
 import resource
 import shutil
 import stat
@@ -33,7 +34,7 @@ from numba.core.errors import TypingError
 from scipy import sparse
 
 import rue
-from rue.compiled import Kernel, kernels, parameters, twin
+from rue.compiled import Kernel, cache, kernels, parameters, twin
 from rue.domains.base import _move_onto
 from rue.errors import DataError, SettingsError
 from rue.learners import loop
@@ -207,8 +208,8 @@ def test_edited_loss_is_compiled_anew_in_a_folder_of_its_own(twins, warm, tmp_pa
     path = copied_package(tmp_path / "site")
     edit(
         path / "rue" / "losses/margin.py",
-        "return -y if y * p <= 1.0 else 0.0",
-        "return -2.0 * y if y * p <= 1.0 else 0.0",
+        "return -y if z < 1.0 else -self.at_kink * y if z == 1.0 else 0.0",
+        "return -2.0 * y if z < 1.0 else -2.0 * self.at_kink * y if z == 1.0 else 0.0",
     )
     before = files(warm)
     answer = call(HINGE, warm, path)
@@ -1448,3 +1449,15 @@ def test_a_start_that_compiles_nothing_imports_nothing_of_the_compiler(tmp_path)
     ]
     assert seen[0][0] == "True"
     assert seen[1] == ["False", "False"]
+
+
+def test_what_the_digest_leaves_out_defines_no_compiled_code():
+    """An edit there compiles nothing anew, so nothing there may be compiled."""
+    decorators = re.compile(r"^@(inline|kernel|lanes|noinline|parameter|parser|values)\b", re.MULTILINE)
+    root = Path(cache.__file__).parents[1]
+    sources = {file.relative_to(root).as_posix(): file.read_text() for file in root.rglob("*.py")}
+    left_out = {name for name in sources if name.startswith(cache.WITHOUT_KERNELS)}
+    assert all(any(name.startswith(part) for name in left_out) for part in cache.WITHOUT_KERNELS)
+    compiled = {name for name, source in sources.items() if decorators.search(source)}
+    assert compiled
+    assert not compiled & left_out

@@ -18,6 +18,7 @@ from rue.streams.formats import vw
 from rue.streams.names import NOTHING_NEW
 from rue.streams.text.csr import LONG, SHORT, open_csr
 from rue.streams.text.hashing import Hasher
+from rue.streams.text.interactions import open_interactions
 from rue.streams.text.lines import count_lines, read_lines
 from rue.streams.text.numbers import as_text
 
@@ -130,7 +131,8 @@ def test_nothing_behind_the_text_is_read():
                 csr = open_csr(count_lines(text), len(text))
                 new = np.empty(csr.labels.size), np.empty((csr.labels.size, 2), dtype=np.uint64), NOTHING_NEW
                 words = vw.Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
-                csr, bad = read_lines(vw._read, (words, np.uint64(2**18 - 1), *new), csr, text, 1, vw._complaint)
+                none = open_interactions(())
+                csr, bad = read_lines(vw._read, (words, np.uint64(2**18 - 1), *new, none), csr, text, 1, vw._complaint)
                 assert [row.why for row in bad] == [row.why for row in wanted.bad]
                 assert csr.matrix(2**18).indices.tolist() == wanted.block.X.indices.tolist()
     assert all(libc.mprotect(guard, page, mmap.PROT_READ | mmap.PROT_WRITE) == 0 for guard in guards)

@@ -26,7 +26,7 @@ from rue.games import (
     Stochastic,
     play,
 )
-from rue.games.adversaries import _orthogonal
+from rue.games.geometry import orthogonal
 from rue.registry import names, registered
 
 T = 400
@@ -189,13 +189,13 @@ def test_the_orthogonal_adversary_in_extreme_units(scale):
 def test_where_the_point_follows_the_gradients_any_orthogonal_direction_serves():
     for lean in (-1e-12, 1e-12):
         v = np.array([1.0, 1.0 + lean, 0.0])
-        g = _orthogonal(np.array([5.0, 5.0, 0.0]), v)
+        g = orthogonal(np.array([5.0, 5.0, 0.0]), v)
         assert abs(g[0] + g[1]) <= 1e-15
         assert np.linalg.norm(g) == pytest.approx(1.0)
         assert float(g @ v) >= 0.0
-    assert np.linalg.norm(_orthogonal(np.zeros(3), np.zeros(3))) == 1.0
+    assert np.linalg.norm(orthogonal(np.zeros(3), np.zeros(3))) == 1.0
     v = np.array([1.0, 1.0 + 1e-12])
-    assert float(_orthogonal(np.array([3.0, 3.0]), v) @ v) >= 0.0
+    assert float(orthogonal(np.array([3.0, 3.0]), v) @ v) >= 0.0
 
 
 def test_the_orthogonal_adversary_in_a_thousand_coordinates():
@@ -567,6 +567,81 @@ def test_an_unbounded_set_has_no_best_point_for_linear_losses():
     assert game.regret == math.inf
 
 
+# C6 and C7.
+
+
+@pytest.mark.parametrize("values", [[0.2, 0.9], [0.0, 0.25, 1.0], "uniform"])
+def test_a_number_from_a_distribution_costs_at_least_its_variance(values):
+    """E(w − Y)² = σ² + (w − μ)², by the definition of an expectation, and by what is drawn."""
+    chance = None if isinstance(values, str) else np.arange(1.0, len(values) + 1) / sum(range(1, len(values) + 1))
+    opponent = rue.NumberFromDistribution(values, chance)
+    if chance is not None:
+        mean = sum(p * v for p, v in zip(chance, values, strict=True))
+        assert opponent.mean == pytest.approx(mean, rel=1e-12)
+        assert opponent.variance == pytest.approx(
+            sum(p * v * v for p, v in zip(chance, values, strict=True)) - mean**2, rel=1e-12
+        )
+    game = play(rue.FollowTheLeader("square", "interval:0,1"), opponent, 4000, seed=3)
+    assert abs(game.labels.mean() - opponent.mean) < 4.5 * math.sqrt(opponent.variance / 4000)
+    assert game.labels.var() == pytest.approx(opponent.variance, rel=0.1)
+    assert np.allclose(opponent.excess(game), np.cumsum((game.points[:, 0] - opponent.mean) ** 2), rtol=1e-12)
+    assert opponent.excess(game)[-1] < 1 + opponent.variance * (1 + math.log(4000)) * 5
+    assert float(game.forced) == pytest.approx(4000 * opponent.variance)
+    assert game.holds is None  # it speaks of an expectation
+
+
+def test_probabilities_must_be_some():
+    for probabilities in ([0.5], [0.5, 0.6], [-0.5, 1.5], ["a", "b"]):
+        with pytest.raises(rue.SettingsError, match=r"probabilities must be as many .* with the sum 1\."):
+            rue.NumberFromDistribution([0.0, 1.0], probabilities)
+    with pytest.raises(rue.SettingsError, match="probabilities belong to a list of values"):
+        rue.NumberFromDistribution("uniform", [1.0])
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.0, 0.5), (0.3, 4.0)])
+def test_the_slopes_of_guessing_a_drawn_number_are_bounded(low, high):
+    slopes = [2.0 * abs(w - y) for w in (low, high) for y in (0.0, 1.0)]  # 2(w − y) is largest at two ends
+    opponent = rue.NumberFromDistribution([0.0, 1.0])
+    assert opponent.lipschitz_on(rue.Box(low, high, 1)) == pytest.approx(max(slopes))
+    assert opponent.lipschitz_on(rue.Reals()) is None
+
+
+@pytest.mark.parametrize("domain", ["ball:2", "box:-1,3", "l1-ball:2", rue.Ball(1.0, [1.0, -3.0, 0.5])])
+def test_absolute_losses_are_linear_on_the_domain_and_cost_as_much(domain):
+    """The best in hindsight by cvxpy, and the loss of random points of the domain by the linear function."""
+    learner = rue.OGD("absolute", domain)
+    game = play(learner, rue.AbsoluteAdversary(3, 0.7), 60)
+    K, X = game.domain, np.array([part.x for part in game.rounds])
+    assert np.allclose(np.linalg.norm(X, axis=1), 0.7)
+    assert (game.labels > 0).any()
+    assert (game.labels < 0).any()
+    for u in np.random.default_rng(0).normal(size=(20, 3)) * 3:
+        u = K.project(u)
+        residuals = game.labels - X @ u
+        assert np.all(residuals * np.sign(game.labels) >= -1e-9)
+        assert game.loss_of(u) == pytest.approx(float(np.abs(residuals).sum()))
+    u = cp.Variable(3)
+    if isinstance(K, rue.Ball):
+        limits = [cp.norm(u - K.start(3)) <= K.radius]
+    else:
+        limits = [u >= K.lower, u <= K.upper] if isinstance(K, rue.Box) else [cp.norm1(u) <= K.radius]
+    best = cp.Problem(cp.Minimize(cp.norm1(game.labels - X @ u)), limits).solve(solver="CLARABEL")
+    assert game.comparator_loss[0] == pytest.approx(best, rel=1e-6)
+    assert game.holds
+    rounds = np.sign(-game.labels)[:, None] * X
+    assert np.allclose([rounds[:t].sum(axis=0) @ rounds[t] for t in range(1, 60)], 0.0, atol=1e-9)
+
+
+def test_absolute_losses_on_a_segment_are_coins():
+    games = rue.play_many(rue.OGD("absolute", "interval:-2,2"), rue.AbsoluteAdversary(1, 1.5), 100, games=60, seed=4)
+    assert games.forced.in_expectation
+    assert float(games.forced) == pytest.approx(math.sqrt(2) / 4 * 4 * 1.5 * 10)
+    assert games.holds
+    for game in games.games[:5]:
+        ends = [np.abs(game.labels - 2.0 * s * np.array([part.x[0] for part in game.rounds])).sum() for s in (-1, 1)]
+        assert game.comparator_loss[0] == pytest.approx(min(ends))
+
+
 # The protocol.
 
 
@@ -629,7 +704,8 @@ def test_the_prediction_may_be_asked_for_before_the_label_is_chosen():
 
 
 def test_specs_and_names():
-    assert set(names("opponent")) == {"flip-flop", "guessing", "margin", "orthogonal", "signs", "stochastic"}
+    listed = {"absolute", "distribution", "flip-flop", "guessing", "margin", "orthogonal", "signs", "stochastic"}
+    assert set(names("opponent")) == listed
     for name, made in registered("opponent").items():
         opponent = made(4) if name == "margin" else made()
         domain = "interval:-1,1" if opponent.d == 1 else "ball:1"
@@ -736,6 +812,11 @@ class Broken(Opponent):
         ("ogd", "guessing:often", "numbers must be 'random', 'farthest' or a list"),
         ("ogd", "guessing:1.5", "between 0 and 1"),
         ("ogd", "stochastic:3,-1", "noise must be a number ≥ 0"),
+        ("ogd", "absolute:0", "AbsoluteAdversary: d must be a whole number, at least 1, not 0"),
+        ("ogd", "absolute:2,-1", "AbsoluteAdversary: X must be positive"),
+        (lambda: rue.OGD(domain="reals", step="fixed:1"), "absolute", "its theorem is about a ball.*Reals"),
+        ("ogd", "distribution:normal", "values must be 'uniform' or a list of numbers, not 'normal'"),
+        ("ogd", "distribution:2", "values must be a list of numbers between 0 and 1"),
     ],
 )
 def test_nonsense_is_refused_in_a_sentence(learner, opponent, words):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,9 +16,41 @@ from scipy.sparse import csr_matrix
 import rue
 from conftest import many
 from rue.compiled import Kernel
-from rue.learners.mixture.committee import MOST, Committee, Joint, members_alone
-from rue.learners.mixture.layout import GAPS, HEAVIEST, MIXED
-from rue.runs.learn import certificate_of
+from rue.learners.learner import Learner
+from rue.learners.mixture.committee import MOST, Committee, Joint
+from rue.learners.mixture.layout import GAPS, HEAVIEST, LOSSES, MIXED, SHARES
+from rue.learners.points import T
+from rue.runs.certifying import certificate_of
+
+
+class MemberAlone(NamedTuple):
+    """A member of a committee as it stands."""
+
+    learner: Learner
+    """A copy of it, which goes on from there as a learner of its own."""
+    loss: float
+    """Σ weight·ℓ of its predictions; of the mixture's where it sat out."""
+    share: float
+    """Its weight in the next prediction."""
+
+
+def members_alone(learner: Learner) -> list[MemberAlone]:
+    """The members of a learner made by `Mixture(members=…)`; of any other, none."""
+    algorithm = learner.algorithm
+    if not isinstance(algorithm, Committee):
+        return []
+    state = learner.__getstate__()
+    rule, seats = state["_rule"], state["_point"]
+    if seats is None:
+        rule, seats = algorithm.start(1)
+    rules, points, members = rule.tree.leaves(), seats.points(), []
+    for k, member in enumerate(algorithm.members):
+        begun = {"_rule": rules[k], "_point": points[k]} if state["_point"] is not None else {}
+        alone = Learner.__new__(Learner)
+        alone.__setstate__(copy.deepcopy({**state, "_rule": None, "_point": None, **begun, "algorithm": member}))
+        members.append(MemberAlone(alone, float(seats.members[LOSSES, k]), float(seats.members[SHARES, k])))
+    return members
+
 
 INTERPRETED = [HealthCheck.function_scoped_fixture]  # the fixture `interpreted` is the same for every example
 
@@ -51,7 +85,8 @@ def memory(learner):
 def price(learner):
     m = memory(learner)
     K = len(learner.algorithm.members)
-    return math.log(K) * m[HEAVIEST] + m[GAPS] if learner.loss == rue.Logistic() else 2.0 * m[GAPS]
+    rounds = math.log(m[T]) if learner.algorithm.share == "1/t" and m[T] else 0.0
+    return (math.log(K) + rounds) * m[HEAVIEST] + m[GAPS] if learner.loss == rue.Logistic() else 2.0 * m[GAPS]
 
 
 # Plain versions.
@@ -66,6 +101,19 @@ def plain_chances(P, y, weights):
         out.append(math.log(yes / no))
         C += weight * np.logaddexp(0.0, -label * p)
         heaviest = max(heaviest, weight)
+    return np.array(out), C
+
+
+def plain_shares(P, y, weights):
+    """Fixed share with α = 1/t (B15): v ∝ v·p^{weight/heaviest}, then (1 − α)v + α/K."""
+    (_, K), heaviest, out, t = P.shape, 1.0, [], 0
+    v, C = np.full(K, 1.0 / K), np.zeros(K)
+    for p, label, weight in zip(np.clip(P, -40.0, 40.0), y, weights, strict=True):
+        out.append(math.log((v @ (1.0 / (1.0 + np.exp(-p)))) / (v @ (1.0 / (1.0 + np.exp(p))))))
+        heaviest, t = max(heaviest, weight), t + 1
+        C += weight * np.logaddexp(0.0, -label * p)
+        v = v * np.exp(-weight / heaviest * np.logaddexp(0.0, -label * p))
+        v = (1.0 - 1.0 / (t + 1)) * v / v.sum() + 1.0 / (K * (t + 1))
     return np.array(out), C
 
 
@@ -86,11 +134,18 @@ def plain_means(P, y, weights, loss):
     return np.array(out), C, gaps
 
 
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "square", "absolute", "poisson", "linear"])
-def test_each_member_is_as_if_alone_and_the_mixture_is_plain_exponential_weights(loss, interpreted):
+@pytest.mark.parametrize(
+    ("loss", "share"),
+    [
+        ("logistic", None),
+        ("logistic", "1/t"),
+        *((loss, "1/t") for loss in ["hinge", "square", "absolute", "poisson", "linear"]),
+    ],
+)
+def test_each_member_is_as_if_alone_and_the_mixture_is_the_plain_one(loss, share, interpreted):
     X, y, weights = stream(1, loss=loss)
-    weights += 0.1
-    learner, alone = rue.Mixture(loss, members=several(loss)), several(loss)
+    weights = 3.0 * (weights + 0.1)
+    learner, alone = rue.Mixture(loss, members=several(loss), share=share), several(loss)
     got = learner.run(X, y, weights)
     P = np.array([member.run(X, y, weights) for member in alone]).T
     entries = members_alone(learner)
@@ -98,7 +153,7 @@ def test_each_member_is_as_if_alone_and_the_mixture_is_plain_exponential_weights
         assert entry.learner == member
         assert np.array_equal(entry.learner.run(X, y), member.copy().run(X, y))
     if loss == "logistic":
-        wanted, C = plain_chances(P, y, weights)
+        wanted, C = (plain_shares if share else plain_chances)(P, y, weights)
     else:
         wanted, C, gaps = plain_means(P, y, weights, learner.loss)
         assert memory(learner)[GAPS] == pytest.approx(gaps, rel=1e-9)
@@ -114,11 +169,12 @@ def test_each_member_is_as_if_alone_and_the_mixture_is_plain_exponential_weights
 
 def test_it_predicts_what_mix_predicts_from_the_members_columns(interpreted):
     X, y, _ = stream(2)
-    learner = rue.Mixture(members=several())
-    got = learner.run(X, y)
-    mixed = rue.mix(np.array([member.run(X, y) for member in several()]).T, y)
-    assert np.allclose(got, mixed.predictions, atol=1e-10)
-    assert price(learner) == pytest.approx(mixed.price)
+    for share in (None, "1/t"):
+        learner = rue.Mixture(members=several(), share=share)
+        got = learner.run(X, y)
+        mixed = rue.mix(np.array([member.run(X, y) for member in several()]).T, y, share=share or 0.0)
+        assert np.allclose(got, mixed.predictions, atol=1e-10)
+        assert price(learner) == pytest.approx(mixed.price)
     linear = rue.Mixture("linear", members=several("linear"))  # where the loss of the mean is the mean loss
     X, y, _ = stream(2, loss="linear")
     got = linear.run(X, y)
@@ -162,27 +218,36 @@ def test_it_loses_at_most_the_price_more_than_the_best(interpreted, loss, rounds
     most = price(learner)
     assert memory(learner)[MIXED] <= min(totals) + most + 1e-9 * (1.0 + min(totals))
     if loss == "logistic" and max(weights) <= 1.0:
-        assert most == math.log(3)
+        assert most == math.log(3) + math.log(len(rounds))
 
 
 @settings(max_examples=many(20, 500), suppress_health_check=INTERPRETED)
 @given(st.integers(0, 2**32), st.integers(1, 60), st.floats(0.1, 100.0))
-def test_an_opponent_who_sees_the_prediction_gains_no_more_than_ln_k(interpreted, seed, rounds, size):
+def test_an_opponent_who_sees_the_prediction_gains_no_more_than_the_price(interpreted, seed, rounds, size):
     learner, rng = rue.Mixture(members=opposed("logistic")), np.random.default_rng(seed)
-    totals, lost = np.zeros(3), 0.0
+    without, losses, totals, lost = rue.Mixture(members=opposed("logistic"), share=None), [], np.zeros(3), 0.0
     for _ in range(rounds):
         x = rng.normal() * size
         p = learner.predict(np.array([x]))
         y = -1.0 if p > 0.0 else 1.0
         learner.update(np.array([x]), y)
-        lost += learner.loss.value(p, y)
-        totals += [learner.loss.value(v * x, y) for v in SAY]
+        losses.append(learner.loss.value(p, y) - np.array([learner.loss.value(v * x, y) for v in SAY]))
+    for r in range(rounds):  # B15, on every window
+        excess = np.cumsum(losses[r:], axis=0).max(axis=1)
+        assert (excess <= math.log(3) + np.log(np.arange(r + 1, rounds + 1)) + 1e-9 * rounds).all()
+    for _ in range(rounds):
+        x = rng.normal() * size
+        p = without.predict(np.array([x]))
+        y = -1.0 if p > 0.0 else 1.0
+        without.update(np.array([x]), y)
+        lost += without.loss.value(p, y)
+        totals += [without.loss.value(v * x, y) for v in SAY]
     assert lost <= totals.min() + math.log(3) + 1e-9 * rounds
 
 
 def test_weights_up_to_1_cost_at_most_ln_k_in_any_order(interpreted):
     """At a rate of 1/(largest weight so far) the light examples would decide before the heavy one comes."""
-    learner = rue.Mixture(members=opposed("logistic"))
+    learner = rue.Mixture(members=opposed("logistic"), share=None)
     learner.run(np.full((3, 1), 15.0), np.array([1.0, 1.0, -1.0]), np.array([0.001, 0.001, 1.0]))
     best = min(seat.loss for seat in members_alone(learner))
     assert memory(learner)[MIXED] <= best + math.log(3)
@@ -191,18 +256,18 @@ def test_weights_up_to_1_cost_at_most_ln_k_in_any_order(interpreted):
 
 def test_an_example_heavier_than_all_before_adds_to_the_price(interpreted):
     x, y = np.array([[15.0], [15.0], [15.0]]), np.array([1.0, 1.0, -1.0])
-    first = rue.Mixture(members=opposed("logistic"))
+    first = rue.Mixture(members=opposed("logistic"), share=None)
     first.run(x, y, np.array([1000.0, 1.0, 1000.0]))
     assert memory(first)[GAPS] == pytest.approx(0.0, abs=1e-9)
     assert memory(first)[MIXED] <= min(seat.loss for seat in members_alone(first)) + 1000.0 * math.log(3)
-    late = rue.Mixture(members=opposed("logistic"))
+    late = rue.Mixture(members=opposed("logistic"), share=None)
     late.run(x, y, np.array([1.0, 1.0, 1000.0]))
     best = min(seat.loss for seat in members_alone(late))
     assert best + 1000.0 * math.log(3) < memory(late)[MIXED] <= best + price(late)
     p = 15.0 * SAY
     before, step = 2.0 * np.logaddexp(0.0, -p), 1000.0 * np.logaddexp(0.0, p)
     growth = [-1000.0 * math.log(np.exp(-C / 1000.0).mean()) for C in (before, before + step)]
-    early = rue.Mixture(members=opposed("logistic"))
+    early = rue.Mixture(members=opposed("logistic"), share=None)
     early.run(x[:2], y[:2])
     cost = memory(late)[MIXED] - memory(early)[MIXED]
     assert memory(late)[GAPS] == pytest.approx(cost - growth[1] + growth[0], rel=1e-9)
@@ -312,7 +377,7 @@ def test_features_may_come_later_and_by_name(interpreted):
         wanted.append([member.run(block, y[rows]) for member in early])
     assert learner.d == 4
     assert all(entry.learner == member for entry, member in zip(members_alone(learner), early, strict=True))
-    assert np.allclose(np.concatenate(got), plain_chances(np.hstack(wanted).T, y, np.ones(80))[0], atol=1e-9)
+    assert np.allclose(np.concatenate(got), plain_shares(np.hstack(wanted).T, y, np.ones(80))[0], atol=1e-9)
     named = rue.Mixture(members=members)
     named.update({"a": 1.0}, 1.0)
     named.update({"b": 2.0, "a": 1.0}, -1.0)

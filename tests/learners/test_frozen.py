@@ -56,8 +56,10 @@ def reference(X, y, loss):
             if loss == "logistic":
                 constant = math.log((1.0 + t + y[:t].sum()) / (1.0 + t - y[:t].sum()))
     lost, live = lost[:LIVE], lost[LIVE]
-    sharpness = 8.0 + 92.0 / (1.0 + 10.0 * max(0.0, lost.min() / live - 1.0))
-    q = np.exp(-sharpness * (lost / lost.min() - 1.0)) * np.append(np.ones(lost.size - 1), 10.0)
+    calm = 1.0 / (1.0 + 10.0 * max(0.0, lost.min() / live - 1.0))
+    sharpness = 1.0 / (1.0 / (6.0 + 94.0 * calm) + 1.0 / (0.15 * (n - 256) / 8.0))
+    favour = np.append(np.ones(lost.size - 2), [math.exp(10.0 * calm), 10.0])
+    q = np.exp(-sharpness * (lost - lost.min()) / max(lost.min(), live)) * favour
     q /= q.sum()
     only_constant = np.zeros(features.shape[1])
     only_constant[0] = constant
@@ -118,7 +120,7 @@ def test_a_stream_that_follows_the_day_freezes_better_than_its_mixture():
     days = rng.normal(size=(60, 4)) * 3.0 + np.array([0.5, 0.0, 0.0, 0.0])
     X = rng.normal(size=(60 * 200, 4))
     y = np.sign((X * np.repeat(days, 200, axis=0)).sum(axis=1) + 0.1 * rng.normal(size=len(X)))
-    run = rue.learn(X[:8000], y[:8000])
+    run = rue.learn(X[:8000], y[:8000], maps=None)
     ahead, labels = X[8000:], y[8000:]
     frozen, live = (np.logaddexp(0.0, -labels * p).mean() for p in (run.predict(ahead), ahead @ run.learner.weights))
     assert frozen < 0.75
@@ -131,8 +133,53 @@ def test_numbers_are_clipped_to_the_range_of_the_labels():
     learner = rue.Mixture("square")
     learner.run(X, y)
     frozen = learner.frozen()
-    assert frozen.predict_many(1e6 * X).max() == y.max() == frozen.predict([0.0, 0.0, 1e9, 0.0, 0.0])
-    assert frozen.range == (y.min(), y.max())
+    highest = frozen.predict_many(1e6 * X).max()
+    assert highest == frozen.predict([0.0, 0.0, 1e9, 0.0, 0.0]) == frozen.range[1]
+    # The labels' mean after round 512 and now: where it has moved to, the range would have grown so far again.
+    ahead = 2.0 * 600 / 88 * (y.mean() - y[:512].mean())
+    assert frozen.range == pytest.approx((y.min() + min(0.0, ahead), y.max() + max(0.0, ahead)), rel=1e-9)
+
+
+@pytest.mark.parametrize("learner", ["mixture", "staged"])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_trend_goes_on(learner, sign):
+    """Labels that grow leave the range of those before them, and the model that is kept goes with them."""
+    rng = np.random.default_rng(1)
+    rounds = np.arange(2000.0)
+    X = np.column_stack((rounds / 100.0, rng.normal(size=2000)))
+    y = sign * (X @ [1.0, 1.0]) + 0.1 * rng.normal(size=2000)
+    run = rue.learn(X[:1200], y[:1200], learner=getattr(rue, learner.title())("square"))
+    error = np.abs(run.predict(X[1200:]) - y[1200:])
+    assert error.mean() < 0.3
+    assert np.abs(np.clip(y[1200:], y[:1200].min(), y[:1200].max()) - y[1200:]).mean() > 2.0
+
+
+def test_labels_that_were_never_negative_stay_so():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1500, 1))
+    y = np.maximum(0.0, np.linspace(30.0, 0.0, 1500) + X[:, 0])
+    learner = rue.Mixture("square")
+    learner.run(X, y)
+    assert learner.frozen().range[0] == 0.0
+    learner.run(X - 50.0, y - 50.0)
+    assert learner.frozen().range[0] < y.min() - 50.0
+
+
+@pytest.mark.parametrize("learner", [rue.Mixture(), rue.Staged()])
+def test_no_probability_is_surer_than_so_many_examples_can_show(learner):
+    X, y = stream(600, "logistic")
+    learner.run(X, y)
+    surest = math.log(601.0)
+    assert 0.99 * surest < np.abs(learner.frozen().predict_many(1e9 * X)).max() <= surest
+
+
+def test_a_few_trials_hardly_change_what_plays():
+    """After 287 rounds copies have been scored on three examples."""
+    X, y = stream(287, "square")
+    learner = rue.Mixture("square")
+    learner.run(X, y)
+    frozen, playing = learner.frozen().point, learner.point
+    assert np.abs((X * frozen[1:]).sum(axis=1) - (X * playing[1:]).sum(axis=1)).max() < 0.05 * y.std()
 
 
 def test_before_anything_was_tried_and_for_other_learners_nothing_is_chosen():
@@ -180,14 +227,15 @@ def test_preferences_are_shares_that_never_prefer_who_lost_more(lost, constant):
     table = np.zeros((4, 6))
     table[0] = lost
     possible = np.array([True, True, True, True, constant, False])
-    q = preferences(table, possible)
+    q = preferences(table, possible, 5000.0)
     assert q.sum() == pytest.approx(1.0)
     assert (q >= 0.0).all()
     assert q[LIVE] == 0.0
-    ranked = [c for c in range(6 + CONSTANT_GUESS) if possible[c]]
+    ranked = [c for c in range(6 + MEAN_OF_MEMBERS) if possible[c]]
     for a in ranked:
         for b in ranked:
             assert lost[a] > lost[b] or q[a] >= q[b]
+        assert lost[a] < lost[MEAN_OF_MEMBERS] or q[a] <= q[MEAN_OF_MEMBERS]  # which is favoured
     assert MEAN_OF_MEMBERS == -3
 
 

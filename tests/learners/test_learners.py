@@ -771,3 +771,9 @@ def test_what_no_feature_can_be_is_refused_in_a_short_sentence():
                 assert shown in str(refused.value)
                 assert len(str(refused.value)) < 200
         assert learner == before
+
+
+def test_an_empty_dense_block_is_learnt_as_such():
+    learner = rue.OGD("hinge", d=2)
+    block = learner.widen(rue.Block(np.empty((0, 2)), np.empty(0)))
+    assert learner.run_block(block, Silent(0), np.empty(0), 0) == (0, "")

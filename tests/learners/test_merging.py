@@ -43,9 +43,25 @@ LEARNERS = {
     "mixture without intercept": lambda: rue.Mixture("absolute", intercept=False),
     "committee": lambda: rue.Mixture(members=["ogd", "adagrad", "mixture"]),
     "committee of squares": lambda: rue.Mixture("square", members=["ogd:domain=ball:1", "mixture"]),
+    "mixture of quantiles": lambda: rue.Mixture("quantile:0.9"),
+    "ogd of quantiles": lambda: rue.OGD("quantile:0.9", "ball:9", average="uniform"),
+    "adagrad, robust": lambda: rue.AdaGrad("huber"),
+    "ogd within a tolerance": lambda: rue.OGD("epsilon-insensitive:0.1", "ball:3"),
+    "adagrad of counts": lambda: rue.AdaGrad("poisson", "box:-0.1,0.1"),
+    "ogd of squared hinges": lambda: rue.OGD("squared-hinge", "ball:2"),
     "softmax": lambda: SoftmaxMixture(),
     "softmax without intercept": lambda: SoftmaxMixture(intercept=False),
 }
+
+
+def test_every_learner_and_loss_is_in_the_table():
+    """`Staged` is not: its maps begin after 64 rounds, and it has tests of its own (test_staged)."""
+    learners = [make() for make in LEARNERS.values()]
+    algorithms = {type(rue.make("learner", name).algorithm) for name in rue.registry.registered("learner")}
+    assert algorithms - {type(learner.algorithm) for learner in learners} == {type(rue.Staged().algorithm)}
+    losses = {type(learner.loss).__name__ for learner in learners} - {"Regularised"}
+    registered = {made.__name__ for made in rue.registry.registered("loss").values()}
+    assert registered - losses == {"ZeroOne"}  # which has no gradient to learn from
 
 
 def stream(seed, T, learner, d=3):

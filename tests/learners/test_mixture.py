@@ -17,6 +17,7 @@ from rue.learners.mixture.layout import DIAGONAL, GAPS, KINDS, LOSSES, LOWEST, M
 from rue.learners.mixture.mixture import step_of
 from rue.learners.mixture.pool import NOTES
 from rue.learners.mixture.standing import standing
+from rue.learners.points import T
 
 
 def stream(seed, rows=200, columns=6, numbers=False, drift=False):
@@ -33,8 +34,8 @@ def stream(seed, rows=200, columns=6, numbers=False, drift=False):
 # A plain version: the table of pool.py in NumPy, one example at a time, every prox solved by bisection.
 
 
-def plain_mixture(X, y, loss, classes, rates=8):
-    T, d = X.shape[0], X.shape[1] + 1
+def plain_mixture(X, y, loss, classes, rates=8, share=None):
+    rows, d, shared = X.shape[0], X.shape[1] + 1, None
     grid, matrix_grid = np.geomspace(2.0**-8, 2.0**6, rates), np.geomspace(2.0**-5, 4.0, rates)
     W, S = np.zeros((KINDS, d, rates)), np.zeros((DIAGONAL, d))
     largest, squares, visits, first = (np.zeros(d) for _ in range(4))
@@ -44,7 +45,7 @@ def plain_mixture(X, y, loss, classes, rates=8):
     seen, slopes, gaps, out = [], 0.0, 0.0, []
     if not classes:
         unit, low, high = 0.0, 0.0, 0.0
-    for t in range(T):
+    for t in range(rows):
         x = np.concatenate([[1.0], X[t]])
         on = x != 0.0
         largest_now, squares_now, visits_now = np.maximum(largest, abs(x)), squares + x * x, visits + on
@@ -65,6 +66,9 @@ def plain_mixture(X, y, loss, classes, rates=8):
         own = np.exp(-eta * local) if eta < math.inf else (local == 0.0).astype(float)
         own /= own.sum(axis=1, keepdims=True)
         v /= v.sum()
+        if share and t > 0:
+            v = shared
+            own = v / v.sum(axis=1, keepdims=True)
         q = centre + unit * p
         if classes:
             yes = (v / (1.0 + np.exp(-p))).sum()
@@ -83,6 +87,9 @@ def plain_mixture(X, y, loss, classes, rates=8):
                 mix = (losses + cost).min() - losses.min()
             gaps += max(0.0, mine - mix)
         losses += cost
+        if classes:  # B15, round t + 1
+            shared = v * np.exp(-cost)
+            shared = (1.0 - 1.0 / (t + 2)) * shared / shared.sum() + 1.0 / (shared.size * (t + 2))
         pace = gauge = deviation = 1.0
         if not classes:
             centre = y[t] if t == 0 else centre
@@ -157,12 +164,13 @@ def test_square_loss_against_the_plain_version():
     assert learner._point.members[LOSSES] == pytest.approx(losses.reshape(-1), rel=1e-6)
 
 
-def test_logistic_loss_against_the_plain_version():
+@pytest.mark.parametrize("share", [None, "1/t"])
+def test_logistic_loss_against_the_plain_version(share):
     """Its steps are solved to 3e-4 on average, its weights are in single precision: so predictions are near."""
     X, y = stream(2)
-    learner = rue.Mixture()
+    learner = rue.Mixture(share=share)
     found = learner.run(X, y)
-    wanted, losses = plain_mixture(X, y, rue.Logistic(), classes=True)
+    wanted, losses = plain_mixture(X, y, rue.Logistic(), classes=True, share=share)
     assert found == pytest.approx(wanted, abs=0.05)
     assert learner._point.members[LOSSES] == pytest.approx(losses.reshape(-1), rel=0.02, abs=0.02)
     loss = sum(rue.Logistic().value(p, y) for p, y in zip(found, y, strict=True))
@@ -177,15 +185,16 @@ def prices(learner):
     point = learner._point
     running = point.members[LOSSES].reshape(KINDS, -1)[point.kinds >= 0.0]
     logistic = isinstance(learner.loss, rue.Logistic)
-    allowed = math.log(point.members.shape[1]) if logistic else 2.0 * point.memory[GAPS]
+    shared = math.log(point.memory[T]) if learner.algorithm.share else 0.0
+    allowed = math.log(point.members.shape[1]) + shared if logistic else 2.0 * point.memory[GAPS]
     return point.memory[MIXED] - running.min(), allowed
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(["random", "runs", "drift", "contrary", "weights"]))
-def test_the_mixture_of_probabilities_costs_at_most_ln_k(seed, how):
+def test_the_mixture_of_probabilities_costs_at_most_its_price(seed, how):
     X, y = stream(seed, rows=120, columns=3, drift=how == "drift")
-    learner, weights = rue.Mixture(), None
+    learner, weights = rue.Mixture(share=None if seed % 2 else "1/t"), None
     if how == "runs":
         y = np.repeat([1.0, -1.0, 1.0, -1.0], 30)
     if how == "weights":
@@ -229,7 +238,7 @@ def test_columns_times_powers_of_two_change_no_bit(numbers):
 def test_any_scaling_of_columns_changes_the_loss_by_less_than_a_percent():
     X, y = stream(4, rows=1000, columns=8)
     factors = 10.0 ** np.random.default_rng(1).uniform(-6.0, 6.0, X.shape[1])
-    a, b = (rue.learn(data, y).risk for data in (X, X * factors))
+    a, b = (rue.learn(data, y, maps=None).risk for data in (X, X * factors))
     assert b == pytest.approx(a, rel=0.01)
 
 
@@ -321,7 +330,7 @@ def test_on_pure_noise_it_is_near_the_best_constant(task):
     rng = np.random.default_rng(10)
     X = rng.normal(size=(10_000, 30))
     y = np.where(rng.random(10_000) < 0.3, 1.0, -1.0) if task == "classes" else rng.normal(size=10_000)
-    run = rue.learn(X, y)
+    run = rue.learn(X, y, maps=None)
     constant = 10_000 * y.var()
     if task == "classes":
         share = (y > 0.0).mean()
@@ -397,7 +406,7 @@ def test_the_best_diagonal_kind_stays():
     X[20_000:] = rng.normal(size=(4_000, 100))
     z[20_000:] = 10.0 * (X[20_000:, 0] + X[20_000:, 80])
     y = np.where(rng.random(24_000) < 1.0 / (1.0 + np.exp(-z)), 1.0, -1.0)
-    learner = rue.Mixture()
+    learner = rue.Mixture(share=None)  # with shares a kind that may be needed again stays
     learner.run(X[:20_000], y[:20_000])
     seats, lowest = learner._point.seats, learner._point.work[LOWEST]
     assert (seats[:DIAGONAL] >= 0).sum() == 1
@@ -415,13 +424,14 @@ def test_who_stays_learns_what_it_would_if_nobody_retired(monkeypatch, numbers):
     """Members of a kind know nothing of other kinds."""
     X, y = stream(15, rows=200, numbers=numbers)
     loss = "square" if numbers else "logistic"
-    everybody = rue.Mixture(loss, budget=136 if not numbers else 200)
+    mixing = {} if numbers else {"share": None}  # with shares a kind that may be needed again stays
+    everybody = rue.Mixture(loss, budget=136 if not numbers else 200, **mixing)
     everybody.run(X, y)
     monkeypatch.setattr("rue.learners.mixture.pool.PATIENCE", 40)
     monkeypatch.setattr("rue.learners.mixture.pool.LOOK", 20)
     monkeypatch.setattr("rue.learners.mixture.pool.FAR", 0.0)
     monkeypatch.setattr("rue.learners.mixture.pool.HOPELESS", 1e-6)
-    some = rue.Mixture(loss, budget=136 if not numbers else 200)
+    some = rue.Mixture(loss, budget=136 if not numbers else 200, **mixing)
     some.run(X, y)
     before, after = standing(everybody).members, standing(some).members
     stayed = [k for k, member in enumerate(after) if member.running]
@@ -545,4 +555,5 @@ def test_what_is_said_of_weights_where_the_price_is_stated():
     """The promise of ln K is never made without its conditions."""
     for words in (rue.Mixture.__doc__, rue.theorems()["B12"].statement):
         assert "w_max" in words
+    assert "largest weight" in rue.theorems()["B15"].statement
     assert "retired" in rue.Mixture.__doc__

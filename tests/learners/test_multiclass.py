@@ -56,8 +56,11 @@ def implicit(z, a):
     return low
 
 
-def reference(X, y, weights=None):
-    """Every round in plain NumPy: the mixture's scores, and what each member lost; for features that are never 0."""
+def reference(X, y, weights=None, share=False):
+    """Every round in plain NumPy: the mixture's scores, and what each member lost; for features that are never 0.
+
+    With `share` after round t a member's weight v becomes (1 − α)v + α/K, α = 1/(t + 1); for weights of 1 only.
+    """
     T, d = X.shape
     C, D, R = int(y.max()), d + 1, 8
     X = np.column_stack([np.ones(T), X])
@@ -65,7 +68,7 @@ def reference(X, y, weights=None):
     W = np.zeros((6, R, C, D))
     sums = np.zeros((4, C, D))
     A = [np.eye(D), np.eye(D)]
-    lost, out = np.zeros((6, R)), []
+    lost, out, shared = np.zeros((6, R)), [], np.full((6, R), 1.0 / (6 * R))
     seen, since = np.zeros(C, dtype=bool), 0
     for t in range(T):
         x, c, w = X[t], int(y[t]) - 1, weights[t]
@@ -80,6 +83,7 @@ def reference(X, y, weights=None):
             for k in range(6):
                 P[k][:, seen] = softmax(np.clip(W[k][:, seen] @ seen_as[k], -20.0, 20.0).T).T
         v = np.exp(-(lost - lost.min()) / max(weights[:t].max(initial=0.0), 1e-300)) if t else np.ones((6, R))
+        v, before = (shared if share else v), lost.copy()
         mixed = (v[..., None] * P).sum(axis=(0, 1)) / v.sum()
         within = (v[..., None] * P).sum(axis=1) / v.sum(axis=1)[:, None]
         reserve = 1.0 / (1.0 + since) ** 2
@@ -91,6 +95,8 @@ def reference(X, y, weights=None):
             out.append(-reserve / (1 + seen.sum()))  # any of the names that it may have among those known
             lost -= w * math.log(-out[-1])
             seen[c], since = True, 0
+        shared = shared * np.exp(before - lost)
+        shared = shared / shared.sum() * (1.0 - 1.0 / (t + 2)) + 1.0 / (t + 2) / (6 * R)
         since += 1
         e_y, scores = np.eye(C)[c], np.stack([np.clip(W[k] @ seen_as[k], -20.0, 20.0) for k in range(6)])
         for k in range(6):
@@ -117,11 +123,12 @@ def reference(X, y, weights=None):
     return np.array(out), lost
 
 
-def test_every_member_is_what_ten_lines_of_numpy_say(interpreted):
+@pytest.mark.parametrize("share", ["1/t", None])
+def test_every_member_is_what_ten_lines_of_numpy_say(share, interpreted):
     X, y = stream(T=80)
-    learner = SoftmaxMixture()
+    learner = SoftmaxMixture(share=share)
     scores = learner.run(X, y)
-    expected, lost = reference(X, y)
+    expected, lost = reference(X, y, share=share is not None)
     np.testing.assert_allclose(scores, expected, rtol=1e-2, atol=1e-4)  # implicit steps are solved to 2e-4 on average
     np.testing.assert_allclose(learner._point.members[LOSSES], lost.reshape(-1), rtol=2e-3, atol=1e-2)
 
@@ -130,7 +137,7 @@ def test_weighted_rounds_too(interpreted):
     X, y = stream(T=50, seed=3)
     weights = np.random.default_rng(0).choice([0.25, 1.0, 3.0], 50)
     expected, _ = reference(X, y, weights)
-    np.testing.assert_allclose(SoftmaxMixture().run(X, y, weights), expected, rtol=1e-2, atol=1e-4)
+    np.testing.assert_allclose(SoftmaxMixture(share=None).run(X, y, weights), expected, rtol=1e-2, atol=1e-4)
 
 
 def test_the_gradient_is_that_of_the_log_loss():
@@ -152,7 +159,7 @@ def test_the_mixture_loses_at_most_ln_k_more_than_any_member(seed, classes, heav
     if seed % 2:  # an adversary's: the class turns round halfway
         y[150:] = classes + 1 - y[150:]
     weights = None if heaviest is None else np.append(heaviest, rng.uniform(0.0, heaviest, 299))
-    learner = SoftmaxMixture()
+    learner = SoftmaxMixture(share=None)
     losses = -np.log(np.abs(learner.run(X, y, weights)))
     total = losses.sum() if weights is None else weights @ losses
     lost = learner._point.members[LOSSES]
@@ -248,7 +255,7 @@ def test_noting_probabilities_changes_no_bit_of_a_run(interpreted, notes):
     driver.notes_probabilities = notes
     for a, b in ((0, 7), (7, 31), (31, 60)):
         parts += list(driver.run(read(X[a:b], y[a:b]).reads()))
-    whole = rue.learn(X, y, task="multiclass")
+    whole = rue.learn(X, y, task="multiclass", maps=None)
     assert driver.learner == whole.learner
     assert driver.evidence.ledger.sums.tolist() == whole.ledger.sums.tolist()
     if notes:
@@ -352,7 +359,7 @@ def test_more_features_than_matrices_have_lines():
     assert np.isfinite(scores).all()
     assert (learner._point.kinds < 0.0).tolist() == [False] * 3 + [True] * 3
     running = learner._point.members[LOSSES, :24]
-    assert -np.log(np.abs(scores)).sum() <= running.min() + math.log(48) + 1e-6
+    assert -np.log(np.abs(scores)).sum() <= running.min() + math.log(48 * len(scores)) + 1e-6
 
 
 def test_pure_noise_costs_little():
@@ -383,7 +390,7 @@ def test_two_classes_are_learnt_as_well_as_by_the_learner_of_two(wide, late):
     y = np.where(scores > np.median(scores), "yes", "no")
     order = np.argsort((y == "yes") | (np.arange(1200) >= late), kind="stable")  # "no" alone at first
     X, y = Z[order] * 1.0, y[order]
-    two, several = rue.learn(X, y), rue.learn(X, y, task="multiclass")
+    two, several = rue.learn(X, y, maps=None), rue.learn(X, y, task="multiclass", maps=None)
     assert several.mistakes <= 1.15 * two.mistakes  # before: 2 to 7 times as many where "yes" comes late
     assert several.risk <= 1.02 * two.risk + math.log(2.0) / 1200  # and what naming the second class costs
 
@@ -408,8 +415,8 @@ def test_memory_follows_the_features_and_classes_in_use(names):
     each = learner.algorithm.bytes_per_feature(learner._point)
     own = [getattr(learner._point, array.name) for array in learner._point.layout if array.of_coordinates]
     assert each == sum(array.nbytes // len(array) for array in own)
-    assert 120 * names < each < 1.3 * 120 * names + 200
-    working = 45_000 * names + 3e6  # rows of classes that do not depend on the features
+    assert 216 * names < each < 1.3 * 216 * names + 200  # with the copies that are tried for the frozen model
+    working = 70_000 * names + 3e6  # rows of classes that do not depend on the features
     assert held < 1.3 * features * each + working
     assert peak < 2.0 * features * each + 2.0 * working
 
@@ -417,7 +424,7 @@ def test_memory_follows_the_features_and_classes_in_use(names):
 @pytest.mark.parametrize("names", [40, 500])
 def test_too_much_memory_is_refused_before_it_is_taken(monkeypatch, names):
     block, features = words_and_names(names=names)
-    limit = features * names * 60
+    limit = features * names * 108
     for module in (learner_module, classifier_module):
         monkeypatch.setattr(module, "memory_limit", lambda: limit)
     SoftmaxMixture().widen(block.part(0, 3))
@@ -429,7 +436,7 @@ def test_too_much_memory_is_refused_before_it_is_taken(monkeypatch, names):
     learner.widen(block.part(0, names // 4))
     with pytest.raises(NoRoom, match=what_to_type):  # later, where features and classes are known already
         learner.widen(block)
-    assert tracemalloc.get_traced_memory()[1] < limit + 45_000 * names + 3e6
+    assert tracemalloc.get_traced_memory()[1] < limit + 70_000 * names + 3e6
     tracemalloc.stop()
 
 
@@ -439,7 +446,7 @@ def test_too_much_memory_is_refused_before_it_is_taken(monkeypatch, names):
 def test_learn_decides_by_the_labels():
     X, y = stream(T=300)
     words = np.array(["", "red", "green", "blue", "grey"])[y.astype(int)]
-    run = rue.learn(X, words)
+    run = rue.learn(X, words, maps=None)
     codes = run.labels.encode(words)
     assert run.labels.task == "multiclass"
     assert run.labels.classes == tuple(dict.fromkeys(words.tolist()))
@@ -452,9 +459,9 @@ def test_learn_decides_by_the_labels():
     assert rue.Labels.of(y).task == "regress"
     assert rue.learn(X, y, task="classify").labels.classes == tuple(dict.fromkeys(y.astype(int).tolist()))
     for given_y in (words.astype(object), words.tolist()):
-        np.testing.assert_array_equal(rue.learn(X, given_y).predictions, scores)
+        np.testing.assert_array_equal(rue.learn(X, given_y, maps=None).predictions, scores)
     parts = [rue.Block(X[:100], words[:100]), rue.Block(X[100:], words[100:])]
-    np.testing.assert_array_equal(rue.learn(parts).predictions, scores)
+    np.testing.assert_array_equal(rue.learn(parts, maps=None).predictions, scores)
     with pytest.raises(SettingsError, match="no certificate for more than two classes"):
         run.certificate()
     with pytest.raises(SettingsError, match="no certificate for more than two classes"):

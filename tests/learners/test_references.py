@@ -660,7 +660,8 @@ def test_learn_translates_labels_once_and_has_a_default_for_each_task():
     ):
         played = ref.adagrad_scaled(full, y, c, ref.LOSSES[loss][1], 0.5, 1.0)
         data = laid_out(X, "sparse" if loss == "logistic" else "dense")
-        assert rue.learn(data, given).learner.algorithm == rue.Mixture(loss).algorithm
+        assert rue.learn(data, given).learner.algorithm == rue.Staged(loss).algorithm
+        assert rue.learn(data, given, maps=None).learner.algorithm == rue.Mixture(loss).algorithm
         run = rue.learn(data, given, learner=rue.AdaGrad(loss, scale="largest"))
         assert_close(run.predictions, played.p)
         assert_close(run.learner.point, played.point)
@@ -686,8 +687,8 @@ def test_every_registered_convex_loss_domain_and_learner_has_a_case():
     assert {loss.partition(":")[0] for loss in ref.LOSSES} == convex
     assert {*SETS} >= {*rue.names("domain")} - {"interval"}
     assert {case.build(5, True).algorithm.name for case in CASES} == {
-        rue.make("learner", name).algorithm.name for name in rue.names("learner") if name != "mixture"
-    }  # the mixture has a reference of its own, in test_mixture.py
+        rue.make("learner", name).algorithm.name for name in rue.names("learner") if name not in ("mixture", "staged")
+    }  # these have references of their own, in test_mixture.py, and in maps/test_maps.py and test_staged.py
 
 
 @pytest.mark.parametrize("where", SETS)

@@ -209,7 +209,7 @@ def test_a_stream_may_write_every_block_into_the_same_memory(make):
             yield room
 
     how = {"witnesses": (1.0, 10.0), "task": "regress"}
-    found, wanted = rue.learn(stream(), **how), rue.learn(X, y, weights=weights, **how)
+    found, wanted = rue.learn(stream(), maps=None, **how), rue.learn(X, y, weights=weights, maps=None, **how)
     assert found.predictions == pytest.approx(wanted.predictions, rel=1e-9)
     assert found.y.tobytes() == y.tobytes()
     assert found.weights.tobytes() == weights.tobytes()

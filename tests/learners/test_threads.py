@@ -18,7 +18,7 @@ from rue.learners import turns
 def test_threads_in_one_learner_get_an_exception_and_crash_nothing(kind):
     script = ROOT / "tests/hammering.py"
     run = subprocess.run(
-        [sys.executable, str(script), kind, str(many(0.7, 20.0))], capture_output=True, text=True, timeout=300
+        [sys.executable, str(script), kind, str(many(0.7, 20.0))], capture_output=True, text=True, timeout=900
     )
     assert run.returncode == 0, run.stdout + run.stderr
 

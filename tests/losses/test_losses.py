@@ -394,6 +394,12 @@ def test_settings_that_make_no_sense(make, words):
 
 def test_the_indicator_of_a_set():
     indicator = rue.Indicator(rue.Ball(1))
+    assert rue.Indicator("ball:1") == indicator
+    assert rue.Indicator("interval:-1,1").value([1.5]) == math.inf
+    with pytest.raises(
+        rue.SettingsError, match=r"Indicator: domain must be a set such as rue.Ball\(1\), or a spec, not 3"
+    ):
+        rue.Indicator(3)
     assert indicator.value([0.6, 0.8]) == 0.0
     assert indicator.value([0.7, 0.8]) == math.inf
 
@@ -714,3 +720,17 @@ def test_a_false_fact_is_refused_because_certificates_rest_on_it(loss, words):
         rue.OGD(loss, "ball:1")
     with pytest.raises(SettingsError, match=words):
         rue.certify(np.eye(2), [1.0, 2.0], [0.0, 0.0], loss=loss, radius=1)
+
+
+@pytest.mark.parametrize("loss", [rue.Quantile(0.9), rue.Quantile(0.05), rue.Absolute(), rue.Square()], ids=repr)
+def test_closed_implicit_steps_are_those_of_the_bisection(loss):
+    """Where an implicit step arrives minimises a·ℓ(q, y) + ½(q − p)², and is what the base class finds by halving."""
+    rng = np.random.default_rng(0)
+    for p, y, a in zip(rng.normal(size=300), rng.normal(size=300), rng.exponential(size=300) ** 3, strict=True):
+        q = loss.prox(p, y, a)
+        assert q == pytest.approx(rue.Loss.prox(loss, p, y, a), abs=1e-12 * (1.0 + abs(p) + abs(y) + a))
+        aim = a * loss.value(q, y) + 0.5 * (q - p) ** 2
+        for other in (p, y, q + 1e-4, q - 1e-4, *rng.normal(size=5)):
+            assert aim <= a * loss.value(other, y) + 0.5 * (other - p) ** 2 + 1e-12
+    assert loss.prox(1.0, 1.0, 0.7) == 1.0
+    assert loss.prox(-2.0, 3.0, 0.0) == -2.0

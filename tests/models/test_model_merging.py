@@ -20,7 +20,7 @@ def stream(T, classes=False):
 
 
 def model(X, y, labels=None, **options):
-    run = rue.learn(X, y, **options)
+    run = rue.learn(X, y, **{"maps": None, **options})
     return Model(run.learner, run.evidence, run.labels, history=[{"examples": len(y)}], counts={"refused": run.refused})
 
 
@@ -99,3 +99,12 @@ def test_the_baselines_of_parts_that_number_classes_differently():
     assert merged.labels.classes[int(merged.counts["baselines"][-1]) - 1] == "b"
     del models[1].counts["baselines"]
     assert "values" not in merge_models(models[0], models[1:]).counts  # what is not known of one is left out
+
+
+def test_the_rows_that_effects_are_tried_on_come_back_from_the_only_part_that_learnt():
+    X, y = stream(120)
+    runs = [rue.learn(X[:rows], y[:rows], learner="staged:maps=trees:2") for rows in (60, 120)]
+    base, part = (Model(run.learner, run.evidence, run.labels, background=run.background) for run in runs)
+    assert part.background is not None
+    assert merge_models(base, [base, part]).background is part.background
+    assert merge_models(base, [part, part]).background is None

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
+import rue
 from conftest import many
 from rue.cli.app import main
 from rue.models.container import read_container, write_container
@@ -26,7 +27,21 @@ KINDS = {
     "mixture": ["--loss", "logistic"],
     "regression": ["--learner", "mixture", "--loss", "square"],
     "multiclass": [],
+    "linear": ["--linear", "--loss", "logistic"],
+    "numbers": ["--task", "regress", "--interval", "0.5,0.9", "--alarm", "1000"],
+    "numbers and lags": ["--task", "regress", "--linear", "--lags", "1,4"],
+    "sets": ["--interval", "0.9", "--alarm", "1000"],
+    "sets of several": ["--interval", "0.9"],
+    "experts": ["--expert-column", "b", "--expert-as", "score", "--linear"],
+    "experts and numbers": ["--task", "regress", "--expert-column", "b", "--linear"],
+    "calibrated": ["--calibrate", "--linear", "--class-weight", "balanced"],
+    "crosses": ["--cross", "word,a", "--linear"],
+    "several maps": ["--maps"],
+    "keys": ["--by", "word", "--learner", "ogd", "--loss", "logistic"],
+    "keys of mixtures": ["--by", "word", "--learner", "mixture", "--loss", "square"],
 }
+NUMBERS_OF = {"regression", "numbers", "numbers and lags", "experts and numbers", "keys of mixtures"}
+SEVERAL = {"multiclass", "sets of several", "several maps"}
 JUNK = [None, True, -1, 0.5, 2**70, 1e400, -math.inf, math.nan, "", "x", [], {}, [1.0], [[]], {"a": {"b": []}}]
 NUMBERS = [math.inf, -math.inf, math.nan, 1e308, -1e308, -1.0]
 
@@ -41,8 +56,8 @@ def write_rows(path, kind, begin, end):
     rows = []
     for i in range(end):
         a, b, word = rng.normal(), rng.normal(), rng.choice(["x", "y", "z"])
-        labels = {"multiclass": ["red", "green", "blue"][i % 3], "regression": f"{a + b:.3f}"}
-        label = labels.get(kind, str(i % 2 * 2 - 1))
+        label = f"{a + b:.3f}" if kind in NUMBERS_OF else str(i % 2 * 2 - 1)
+        label = ["red", "green", "blue"][i % 3] if kind in SEVERAL else label
         rows.append(f"{a:.4f},{'' if i % 5 == 0 else f'{b:.4f}'},{word},{label}\n")
     path.write_text("a,b,word,y\n" + "".join(rows[begin:]))
 
@@ -54,6 +69,9 @@ def stopped(request, tmp_path, inside):
     write_rows(data, kind, 0, 40)
     write_rows(fresh, kind, 30, 50)
     whole = data.read_text()
+    if "--by" in KINDS[kind]:  # which has no checkpoints
+        inside("learn", data, "--target", "y", *KINDS[kind], "--bits", "5", "-q", "--model", tmp_path / "c.rue")
+        return data, fresh, tmp_path / "c.rue"
     data.write_text(whole + "1e999,1,x,1\n")  # the pass stops there
     bits = ["--bits", "5"]
     inside("learn", data, "--target", "y", *KINDS[kind], *bits, "--quiet", "--checkpoint", tmp_path / "c.rue", ok=1)
@@ -100,6 +118,11 @@ def run(monkeypatch, capsys):
     return call
 
 
+def is_number(cell):
+    """Not a key, a set of classes, or empty."""
+    return cell.strip('xyzredgnblu|"') == cell and cell not in ("-1|1", "")
+
+
 def faults(run, data, fresh, path):
     """What is wrong with how a tampered file is taken: one sentence about damage, or finite numbers, is right."""
     found = []
@@ -115,8 +138,8 @@ def faults(run, data, fresh, path):
         if code not in (0, 1, 2) or (code and not sentence):
             found.append((command[0], code, said.err[:300]))
         elif command[0] == "predict" and code == 0:
-            rows = [list(map(float, line.split(","))) for line in said.out.splitlines()[1:]]
-            if len(rows) != 20 or not np.isfinite(rows).all():
+            rows = [[float(cell) for cell in line.split(",") if is_number(cell)] for line in said.out.splitlines()[1:]]
+            if len(rows) != 20 or not np.isfinite([cell for row in rows for cell in row]).all():
                 found.append(("predict", rows[:2]))
     return found
 
@@ -141,3 +164,34 @@ def test_settings_and_arrays_that_were_tampered_with(stopped, tmp_path, run, req
         write_container(path, head, {**arrays, name: spoilt(arrays[name], number, rng)})
         found += [(name, number, fault) for fault in faults(run, data, fresh, path)]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda head, arrays: arrays["watch.memory"].__setitem__((0, 0), 1e9),
+            "tracker of its intervals is",
+        ),
+        (lambda head, arrays: arrays["watch.memory"].__setitem__((0, 2), -1.0), "tracker of its intervals"),
+        (lambda head, arrays: arrays["watch.sizes"].__setitem__(1, 40), "counts of its intervals are impossible"),
+        (lambda head, arrays: arrays["watch.groups"].__setitem__((0, 2), 10**6), "counts of its intervals"),
+        (lambda head, arrays: arrays["watch.means"].__setitem__(1, np.nan), "running means of its intervals"),
+        (lambda head, arrays: arrays["watch.alarm.memory"].__setitem__(2, 10**6), "sequences of its alarms"),
+        (lambda head, arrays: head["watch"].__setitem__("interval", [0.2]), "another loss"),
+        (lambda head, arrays: head["watch"].__setitem__("interval", [2.0]), "a level is a share"),
+        (lambda head, arrays: head["watch"].__setitem__("kind", "classes"), "do not fit its loss"),
+        (lambda head, arrays: head["watch"].__setitem__("alarms", [[9, 99, 0.1, 0.2]]), "its alarms are impossible"),
+        (lambda head, arrays: head["watch"].__setitem__("watched", "mistakes"), "about another loss"),
+    ],
+)
+def test_intervals_and_alarms_that_no_run_leads_to_are_refused(change, words, tmp_path):
+    rng = np.random.default_rng(0)
+    X = (rng.random((400, 2)) < 0.5).astype(float)
+    rue.save(rue.learn(X, X[:, 0] + rng.normal(size=400), interval=0.9, alarm=1e6, maps=None), tmp_path / "m.rue")
+    head, arrays = read_container(tmp_path / "m.rue")
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    change(head, arrays)
+    write_container(tmp_path / "m.rue", head, arrays)
+    with pytest.raises(rue.DataError, match=words):
+        rue.load(tmp_path / "m.rue")

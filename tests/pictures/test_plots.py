@@ -567,3 +567,22 @@ def test_metrics_are_drawn_as_they_were_recorded():
     numbers = rue.plot_metrics(rue.learn(X, X[:, 0] + 0.5, learner=rue.OGD("square", "ball:3")))
     assert set(lines(numbers)) == {"mean absolute error", "root mean square error"}
     assert numbers.get_ylabel() == "error"
+
+
+def test_intervals_and_alarms_are_drawn(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 1))
+    y = X[:, 0] + rng.normal(size=2000) * np.repeat([0.1, 3.0], 1000)
+    run = rue.learn(X, y, interval=[0.5, 0.9], alarm=1e4)
+    assert run.alarms
+    run.plot_intervals(tmp_path / "i.png")
+    assert (tmp_path / "i.png").stat().st_size > 10_000
+    marks = [line.get_xdata()[0] for line in rue.plot_risk(run).lines if line.get_label() == "alarm"]
+    assert marks == [change.round for change in run.alarms]
+    red = next(line for line in rue.plot_intervals(run).lines if line.get_color() == "#D55E00")
+    rows = red.get_xdata().astype(int) - 1
+    assert ((y[rows] < run.lower[rows, 1]) | (y[rows] > run.upper[rows, 1])).all()
+    with pytest.raises(rue.SettingsError, match="learn numbers with interval=0.9"):
+        rue.plot_intervals(rue.learn(X, y))
+    with pytest.raises(rue.SettingsError, match="learn with interval=0.9"):
+        rue.plot_coverage(rue.learn(X, y))

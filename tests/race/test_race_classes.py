@@ -54,7 +54,7 @@ def test_the_mixture_is_scored_as_when_it_runs_alone():
     X, y = stream(200)
     weights = np.random.default_rng(1).uniform(0.0, 2.0, len(y))
     found = rue.race(X, NAMES[y.astype(int)], learners=["mixture", rue.SoftmaxMixture(budget=10_000)], weights=weights)
-    made = rue.learn(X, y, weights=weights, task="multiclass")
+    made = rue.learn(X, y, weights=weights, task="multiclass", maps=None)
     assert found["mixture"].loss == made.loss
     assert found["mixture"].mistakes == made.mistakes
     assert found["mixture"].risk == made.risk
@@ -201,7 +201,7 @@ def test_classes_that_come_late(name):
         "mixture is told of no classes: to name them cost it ln 5! = 4.8 of its loss.",
         f"2 classes came later than the first block: what {name} does not know has probability 1e-15{never}.",
     )
-    assert found["mixture"].loss == rue.learn(iter(blocks)).loss
+    assert found["mixture"].loss == rue.learn(iter(blocks), maps=None).loss
     assert rue.race(X, y, learners=[name], task="multiclass").notes == ()  # labels in memory: told of all
 
 
@@ -275,7 +275,7 @@ def test_examples_that_cannot_be_used():
     found = rue.race(X, words, learners=["mixture"], bad="skip")
     assert (found.examples, found.skipped) == (48, 1)  # row 20 has no label
     good = ~np.isin(np.arange(50), (20, 33))
-    assert found["mixture"].loss == rue.learn(X[good], words[good]).loss
+    assert found["mixture"].loss == rue.learn(X[good], words[good], maps=None).loss
 
 
 def test_the_command(tmp_path):
@@ -297,7 +297,7 @@ def test_the_command(tmp_path):
     told = [line for line in done.stderr.splitlines() if not line.startswith("rue: compiling")]
     assert told[0].split() == ["examples", "mixture", *PEERS, "seconds"]
     assert (tmp_path / "p.svg").stat().st_size > 1000
-    run("learn", tmp_path / "s.csv", "--target", "y", "--report", tmp_path / "l.json", "-q")
+    run("learn", tmp_path / "s.csv", "--target", "y", "--linear", "--report", tmp_path / "l.json", "-q")
     learnt = json.loads((tmp_path / "l.json").read_text())
     assert next(one for one in said["learners"] if one["name"] == "mixture")["loss_total"] == learnt["loss_total"]
     assert (said["best_constant"], said["no_change"]) == (learnt["best_constant"], learnt["no_change"])

@@ -17,6 +17,7 @@ from conftest import many
 from rue.compiled import Kernel
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.regret.certificates.witnesses import NOTES, RATES, best_mixture
+from rue.runs import accounts
 from rue.runs.accounts import BEHIND
 from rue.runs.driver import Driver
 from rue.streams import Block
@@ -168,7 +169,8 @@ def test_evidence_that_one_part_alone_has_comes_back_to_the_bit():
     assert merged is not part
     for name in ("ledger", "pool", "digest"):
         for one, other in zip(getattr(merged, name), getattr(part, name), strict=True):
-            assert np.array_equal(one, other)
+            for mine, theirs in zip(one, other, strict=True) if isinstance(one, tuple) else [(one, other)]:
+                assert np.array_equal(mine, theirs)
     assert base.merge([base]).ledger.sums.tolist() == base.ledger.sums.tolist()
     with pytest.raises(rue.SettingsError, match="cannot be merged"):
         base.merge([part, open_evidence(rue.make("loss", "hinge"))])
@@ -505,6 +507,25 @@ def test_wide_streams_cost_what_they_use():
         )
 
 
+def test_features_that_a_learner_has_numbered_are_not_numbered_again(interpreted):
+    """Places are no indices: entered as such they would be new features, also of the learner, which has no room."""
+    rng = np.random.default_rng(0)
+    columns = np.array([3, 70_000, 2**24 - 1])
+    own, other = (open_evidence(rue.Logistic(), witnesses=[1.0, 4.0]) for _ in range(2))
+    learner = rue.OGD("logistic", "ball:2")
+    for used in (columns[:2], columns):
+        values, ends = rng.standard_normal(4 * used.size), np.arange(0, 4 * used.size + 1, used.size)
+        wide = sparse.csr_matrix((values, np.tile(used, 4), ends), shape=(4, 2**24))
+        block, p = Block(wide, np.array([1.0, -1.0, 1.0, 1.0])), rng.standard_normal(4)
+        numbered = learner.widen(block)
+        own.follow(learner)
+        own.enter(numbered, p, True, 0)
+        other.enter(block, p, True, 0)
+    assert learner.numbering.known == 3
+    found, wanted = (evidence.certificate(rue.Ball(3.0)) for evidence in (own, other))
+    assert (found.regret_at_most, found.slope_norm) == (wanted.regret_at_most, wanted.slope_norm)
+
+
 def test_merging_shards_that_used_other_features_and_kept_other_things():
     X, y, _ = stream(4)
     first = rue.learn(sparse.csr_matrix(X[:20, :2]), y[:20], witnesses=2, units="largest").evidence
@@ -567,6 +588,7 @@ def late(monkeypatch, fail=None):
         plain(self, *shown, **how)
 
     monkeypatch.setattr(Evidence, "watch", slow)
+    monkeypatch.setattr(accounts, "FEW", 0)  # blocks of a few rows get the helper thread too
     return going, waiting
 
 
@@ -664,3 +686,39 @@ def test_a_learner_refuses_rows_whose_loss_overflows(learner, monkeypatch):
     run = rue.learn(X, y, learner=learner or rue.Mixture("poisson"))
     assert np.isfinite(run.evidence.ledger.sums).all()
     assert np.isfinite(run.evidence.ledger.S).all()
+
+
+@pytest.mark.parametrize("size", [1, 37, 400])
+def test_any_models_predictions_are_certified_over_maps(size):
+    """D1 over the features and what maps make of them, with φ from the plain Python of the maps."""
+    from rue.maps import Pairs, Trees, map_rows
+
+    rng = np.random.default_rng(0)
+    X, p = rng.normal(size=(400, 3)), rng.normal(size=400)
+    y, weights = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0), 1.0 + np.arange(400) % 2
+    p[17], weights[30] = np.nan, 0.0  # which is in no sum, and no past
+    used = np.flatnonzero(np.isfinite(p) & (weights > 0.0))
+    rows = map_rows((Pairs(), Trees()), X[used], p[used])
+    slopes = -weights[used] * y[used] / (1.0 + np.exp(y[used] * p[used]))
+    sums = {}
+    for g, row in zip(slopes, rows, strict=True):
+        for k, features in enumerate(row):
+            for j in features:
+                sums[k, j] = sums.get((k, j), 0.0) + g
+    raw = slopes @ np.column_stack([np.ones(used.size), X[used]])
+    norm = np.sqrt(sum(s * s for s in sums.values()) + raw @ raw)
+    blocks = [rue.Block(X[i : i + size], y[i : i + size], weights[i : i + size]) for i in range(0, 400, size)]
+    certificate = rue.certify(blocks, None, p, loss="logistic", radius=2.0, maps="auto")
+    A, loss = slopes @ p[used], weights[used] @ np.logaddexp(0.0, -y[used] * p[used])
+    assert certificate.slope_norm == pytest.approx(norm, rel=1e-12)
+    assert certificate.alone == pytest.approx(A + 2.0 * norm, rel=1e-9)
+    assert certificate.comparator_loss_at_least == pytest.approx(max(0.0, loss - A - 2.0 * norm), rel=1e-9)
+    assert "bins, pairs and trees" in certificate.words
+    sparse_rows = rue.certify(sparse.csr_matrix(X), y, p, weights=weights, loss="logistic", radius=2.0, maps="auto")
+    assert sparse_rows.alone == pytest.approx(certificate.alone, rel=1e-12)
+
+
+@pytest.mark.parametrize("asked", [{"domain": "box:-1,1"}, {"radius": 1, "window": (1, 2)}, {"radius": 1, "maps": "x"}])
+def test_what_cannot_be_certified_over_maps_is_refused(asked):
+    with pytest.raises(rue.SettingsError, match="certify: "):
+        rue.certify(np.eye(2), [1, -1], [0.0, 0.0], **{"maps": "auto", **asked})

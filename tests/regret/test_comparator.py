@@ -484,7 +484,7 @@ def test_the_result_reads_as_a_sentence():
     assert isinstance(best, Comparator)
     assert str(best).startswith("the best linear model of norm ≤ 1 loses 0.585786")
     assert best.gap == best.value - best.at_least
-    assert read_stream(np.eye(2), [1, -1], None, Hinge(), True)[2].tolist() == [1.0, 1.0]
+    assert read_stream(np.eye(2), [1, -1], None, Hinge())[2].tolist() == [1.0, 1.0]
 
 
 @each_loss

@@ -1,5 +1,6 @@
 """What is proved without asking: of narrow streams as much as there is, at a radius that tells something, in words."""
 
+import functools
 import re
 import sys
 
@@ -18,6 +19,8 @@ from rue.regret.certificates.certificate import rounded_down, rounded_up
 from rue.regret.certificates.digest import REDUCED, open_digest
 from rue.regret.certificates.evidence import NARROW, open_evidence
 from rue.streams import Block
+
+learn = functools.partial(rue.learn, maps=None)  # the linear mixture
 
 few = settings(max_examples=many(12, 200), deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -52,7 +55,7 @@ def stream(seed, rows, d, loss, size=1.0):
 )
 def test_every_sentence_is_true_and_says_something(seed, rows, d, loss, size):
     X, y = stream(seed, rows, d, loss, size)
-    run = rue.learn(X, y, learner=rue.Mixture(loss))
+    run = learn(X, y, learner=rue.Mixture(loss))
     found = run.certificate()
     Z = np.c_[np.ones(rows), X / np.abs(X).max(axis=0)]
     true = least(loss, Z, y, found.radius) * (1.0 + 1e-6)
@@ -93,23 +96,23 @@ def test_features_of_a_sparse_stream_count_by_those_in_use(tmp_path):
     places = np.sort(rng.choice(2**20, 6, replace=False))
     wide = sparse.csr_matrix((300, 2**20))
     wide = sparse.csr_matrix((X.ravel(), np.tile(places, 300), np.arange(0, 1801, 6)), shape=(300, 2**20))
-    both = [rue.learn(data, y) for data in (X, wide)]
+    both = [learn(data, y) for data in (X, wide)]
     dense, hashed = (run.certificate(radius=10) for run in both)
     assert hashed.comparator_loss_at_least == pytest.approx(dense.comparator_loss_at_least, rel=1e-5)
     assert hashed.theorem == "D3"
     rue.save(both[1], tmp_path / "m.rue")
     loaded = rue.load(tmp_path / "m.rue").evidence
     assert loaded.certificate(rue.Ball(10)) == both[1].evidence.certificate(rue.Ball(10))
-    halves = [rue.learn(data[:150], y[:150]).evidence for data in (X, wide)]
-    rests = [rue.learn(data[150:], y[150:]).evidence for data in (X, wide)]
+    halves = [learn(data[:150], y[:150]).evidence for data in (X, wide)]
+    rests = [learn(data[150:], y[150:]).evidence for data in (X, wide)]
     merged = [a.merged(b).certificate(rue.Ball(10)) for a, b in zip(halves, rests, strict=True)]
     assert merged[1].comparator_loss_at_least == pytest.approx(merged[0].comparator_loss_at_least, rel=1e-5)
     text = sparse.random(50, 2**20, density=20 / 2**20, format="csr", random_state=0)
-    assert rue.learn(text, y[:50]).evidence.digest is None  # with more than the NARROW features there is no digest
-    numbers = rue.learn(wide, X[:, 0]).certificate(radius=10)
+    assert learn(text, y[:50]).evidence.digest is None  # with more than the NARROW features there is no digest
+    numbers = learn(wide, X[:, 0]).certificate(radius=10)
     assert numbers.theorem == "D4"
     assert numbers.comparator_loss_at_least == pytest.approx(
-        rue.learn(X, X[:, 0]).certificate(radius=10).comparator_loss_at_least, rel=1e-5, abs=1e-9
+        learn(X, X[:, 0]).certificate(radius=10).comparator_loss_at_least, rel=1e-5, abs=1e-9
     )
 
 
@@ -136,8 +139,8 @@ def test_a_cheap_digest_of_a_long_stream_stays_true(loss):
 
 def test_wide_short_streams_are_held_whole_and_long_ones_are_not():
     X, y = stream(3, 5000, NARROW + 10, "logistic")
-    assert rue.learn(X[:1000], y[:1000]).evidence.digest is not None
-    assert rue.learn(X, y).evidence.digest is None
+    assert learn(X[:1000], y[:1000]).evidence.digest is not None
+    assert learn(X, y).evidence.digest is None
 
 
 def test_radii_of_a_regression_are_in_units_of_the_target():
@@ -155,8 +158,9 @@ def test_interactions_of_vowpal_wabbit_are_refused_with_what_to_do(words, monkey
     monkeypatch.setattr(sys, "argv", ["rue", "learn", "day.vw", *words])
     assert _run() == 2
     said = capsys.readouterr().err
-    assert "rue does not multiply features yet" in said
-    assert "as columns" in said
+    assert "-q alone is short for --quiet" in said
+    assert "--interact " in said
+    assert "--cross A,B" in said
 
 
 def test_quiet_before_a_file_is_quiet(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Weights by name, the parts of one prediction, and the plain table."""
 
 import csv
+import functools
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,8 @@ from scipy.sparse import csr_matrix
 
 import rue
 from rue.reports.explaining import Weights, explain, weights_of
+
+learn = functools.partial(rue.learn, maps=None)  # the linear mixture
 
 
 @pytest.fixture(autouse=True)
@@ -40,14 +43,14 @@ def some_classes():
 
 def test_weights_of_rows_by_position():
     X, y = numbers()
-    run = rue.learn(X, y, learner=rue.Perceptron())
+    run = learn(X, y, learner=rue.Perceptron())
     found = weights_of(run)
     assert dict(found) == {
         "intercept": run.learner.bias,
         **{f"feature {j}": weight for j, weight in enumerate(run.learner.weights)},
     }
     assert found.indices.tolist() == [-1, 0, 1, 2]
-    bare = rue.learn(X, y, learner=rue.Perceptron(intercept=False))
+    bare = learn(X, y, learner=rue.Perceptron(intercept=False))
     assert found.classes == ()
     assert dict(weights_of(bare.learner)) == {f"feature {j}": w for j, w in enumerate(bare.learner.weights)}
     assert len(weights_of(rue.Perceptron(d=3))) == 0  # those that are 0 are left out
@@ -57,22 +60,22 @@ def test_weights_by_the_names_of_dicts_and_tables():
     learner = rue.Perceptron()
     learner.update({"b": 2.0, "a": -1.0}, 1.0)
     assert dict(weights_of(learner)) == {"intercept": 1.0, "b": 2.0, "a": -1.0}
-    run = rue.learn(frame(), target="sold", learner="ogd")
+    run = learn(frame(), target="sold", learner="ogd")
     assert set(dict(weights_of(run))) <= {"intercept", "size", "size=", "wood=ash", "wood=beech"}
     assert {"size", "wood=ash", "wood=beech"} <= set(dict(weights_of(run)))
 
 
 def test_the_weights_are_those_that_predict():
     X, y = numbers()
-    svm = rue.learn(X, y, learner=rue.SVM(0.1))
+    svm = learn(X, y, learner=rue.SVM(0.1))
     assert [weight for _, weight in weights_of(svm)] == svm.learner.average.tolist()
     assert not np.array_equal(svm.learner.average, svm.learner.point)
-    mixture = rue.learn(X, y)
+    mixture = learn(X, y)
     assert [weight for _, weight in weights_of(mixture)] == mixture.learner.point.tolist()
 
 
 def test_more_than_two_classes():
-    run = rue.learn(*some_classes())
+    run = learn(*some_classes())
     found = weights_of(run)
     point = run.learner.point
     named = {(name, label): weight for name, label, weight in found}
@@ -94,7 +97,7 @@ def test_the_largest_first():
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "CSV"])
 def test_a_table_that_predicts_elsewhere(suffix, tmp_path):
     data = frame()
-    run = rue.learn(data, target="sold", learner=rue.OGD("logistic", "ball:5"))
+    run = learn(data, target="sold", learner=rue.OGD("logistic", "ball:5"))
     path = tmp_path / f"weights.{suffix}"
     weights_of(run).save(path)
     if suffix == "parquet":
@@ -114,7 +117,7 @@ def test_a_table_that_predicts_elsewhere(suffix, tmp_path):
 
 
 def test_tables_that_cannot_be_written(tmp_path):
-    found = weights_of(rue.learn(*numbers(), learner=rue.Perceptron()))
+    found = weights_of(learn(*numbers(), learner=rue.Perceptron()))
     with pytest.raises(rue.SettingsError, match="as .csv or .parquet"):
         found.save(tmp_path / "weights.xlsx")
     with pytest.raises(rue.DataError, match="cannot be written"):
@@ -129,7 +132,7 @@ def test_tables_that_cannot_be_written(tmp_path):
 def test_the_parts_of_a_linear_prediction_are_all_of_it():
     X, y = numbers()
     for learner in (rue.Perceptron(), rue.SVM(0.1), rue.OGD("square", "ball:3", intercept=False)):
-        run = rue.learn(X, y, learner=learner)
+        run = learn(X, y, learner=learner)
         told = explain(run, X[5])
         assert told.prediction == pytest.approx(run.predict(X[5:6])[0], rel=1e-12)
         assert sum(part.contribution for part in told.parts) == pytest.approx(told.prediction, rel=1e-12)
@@ -146,7 +149,7 @@ def test_the_parts_of_a_linear_prediction_are_all_of_it():
 
 def test_of_a_mixture_something_is_left_unexplained():
     X, y = numbers()
-    run = rue.learn(X, y)
+    run = learn(X, y, maps=None)
     told = explain(run, X[3])
     assert told.prediction == run.predict(X[3:4])[0]
     w = run.learner.point
@@ -158,7 +161,7 @@ def test_of_a_mixture_something_is_left_unexplained():
 
 def test_one_class_of_many():
     X, y = some_classes()
-    run = rue.learn(X, y)
+    run = learn(X, y)
     told = explain(run, X[0])
     chances = run.predict(X[:1])[0, 1:]
     assert told.label == run.labels.classes[chances.argmax()]
@@ -177,7 +180,7 @@ def test_one_class_of_many():
 
 
 def test_examples_by_name(tmp_path):
-    run = rue.learn(frame(), target="sold", learner=rue.OGD("logistic", "ball:5"))
+    run = learn(frame(), target="sold", learner=rue.OGD("logistic", "ball:5"))
     rue.save(run, tmp_path / "m.rue")
     for what in (run, tmp_path / "m.rue", str(tmp_path / "m.rue"), rue.load(tmp_path / "m.rue")):
         told = explain(what, {"size": 0.5, "wood": "ash"})
@@ -195,7 +198,7 @@ def test_examples_by_name(tmp_path):
     told = explain(learner, {"a": 3.0, "new": 5.0})
     assert told.prediction == learner.predict({"a": 3.0}) == -2.0
     assert [part.feature for part in told.parts] == ["a", "intercept"]
-    model = rue.Model(rue.learn(*numbers(), learner=rue.Perceptron()).learner, names={0: "x", 2: "z"})
+    model = rue.Model(learn(*numbers(), learner=rue.Perceptron()).learner, names={0: "x", 2: "z"})
     assert {part.feature for part in explain(model, {"z": 1.0, "unknown": 2.0}).parts} == {"intercept", "z"}
 
 
@@ -208,7 +211,7 @@ def test_examples_by_name(tmp_path):
     ],
 )
 def test_examples_that_do_not_fit(x, sentence):
-    run = rue.learn(*numbers(), learner=rue.Perceptron())
+    run = learn(*numbers(), learner=rue.Perceptron())
     with pytest.raises(rue.DataError, match=sentence):
         explain(run, x)
     with pytest.raises(rue.SettingsError, match="label is for more than two classes"):
@@ -216,7 +219,7 @@ def test_examples_that_do_not_fit(x, sentence):
 
 
 def test_one_row_of_a_table_at_a_time():
-    run = rue.learn(frame(), target="sold", learner=rue.Perceptron())
+    run = learn(frame(), target="sold", learner=rue.Perceptron())
     with pytest.raises(rue.DataError, match="one example at a time, not 40"):
         explain(run, frame())
 

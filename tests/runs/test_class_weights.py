@@ -114,7 +114,8 @@ def test_what_is_no_class_weight(text, sentence, tmp_path, inside):
 
 def test_counts_of_parts_add_up(interpreted):
     """Also where each part has numbered its classes in an order of its own."""
-    parts = [rue.learn(X[rows], THREE[rows], class_weight="balanced") for rows in (slice(0, 40), slice(40, 60))]
+    how = {"class_weight": "balanced", "maps": None}
+    parts = [rue.learn(X[rows], THREE[rows], **how) for rows in (slice(0, 40), slice(40, 60))]
     models = [
         Model(run.learner, run.evidence, run.labels, counts={"class_weight": run.class_weights.to_json()})
         for run in parts

@@ -1,5 +1,6 @@
 """The members over time, in the model file: what comes back is what went in, and going on is not having stopped."""
 
+import functools
 import math
 
 import numpy as np
@@ -16,6 +17,8 @@ from rue.models.container import read_container
 from rue.models.file import Model, load, save
 from rue.reports.inspection import describe
 from rue.runs.driver import Driver
+
+learn = functools.partial(rue.learn, maps=None)  # the linear mixture
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +50,7 @@ KINDS = ["narrow", "wide", "classes", "list"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_course_comes_back_bit_for_bit(tmp_path, kind):
     X, y, how, many = data(kind)
-    run = rue.learn(X, y, **how)
+    run = learn(X, y, **how)
     save(run, tmp_path / "m")
     again = load(tmp_path / "m")
     assert bits(again.course) == bits(run.course)
@@ -65,7 +68,7 @@ def test_going_on_is_not_having_stopped(tmp_path, kind):
     driver = Driver(**how)
     driver.learn(rue.Block(X, y))
     for cut in (1, 40, 64, 89):
-        first = rue.learn(X[:cut], y[:cut], task="multiclass" if kind == "classes" else "auto", **how)
+        first = learn(X[:cut], y[:cut], task="multiclass" if kind == "classes" else "auto", **how)
         save(first, tmp_path / "m")
         found = load(tmp_path / "m")
         on = Driver.resume(found.learner, found.labels, found.evidence, course=found.course)
@@ -94,7 +97,7 @@ def test_marks_count_what_was_left_out_too(tmp_path):
 
 def test_the_picture_of_a_model_is_that_of_its_run(tmp_path):
     X, y = stream(200)
-    run = rue.learn(X, y)
+    run = learn(X, y)
     save(run, tmp_path / "m")
     run.plot_members(tmp_path / "run.svg")
     load(tmp_path / "m").plot_members(tmp_path / "model.svg")
@@ -107,7 +110,7 @@ def test_the_picture_of_a_model_is_that_of_its_run(tmp_path):
 
 def test_inspect_tells_how_weight_has_moved():
     X, y = stream(200)
-    run = rue.learn(X, y)
+    run = learn(X, y)
     lines = describe(Model(run.learner, run.evidence, run.labels, course=run.course)).split("\n")
     at = next(i for i, line in enumerate(lines) if line.startswith("  weight after"))
     shown = [int(word.replace(",", "")) for word in lines[at].split()[2:]]
@@ -120,35 +123,35 @@ def test_inspect_tells_how_weight_has_moved():
     wanted = [f"{weights[t][place]:.0%}" for t in shown[:-1]] + [f"{leader.weight:.0%}"]
     assert lines[at + 1].split()[-5:] == wanted
     assert "weight after" not in describe(Model(run.learner))
-    wide = rue.learn(*data("wide")[:2])
+    wide = learn(*data("wide")[:2])
     page = describe(Model(wide.learner, course=wide.course))
     assert all(line.rstrip() == line and len(line) < 120 for line in page.split("\n") if line.startswith("  weight"))
-    exact = rue.learn(X[:64], y[:64])  # which ends at a mark
+    exact = learn(X[:64], y[:64])  # which ends at a mark
     line = next(x for x in describe(Model(exact.learner, course=exact.course)).split("\n") if "weight after" in x)
     assert line.split()[-1] == "64"
     assert line.split().count("64") == 1
 
 
-NEW = ("copies", "divisors", "copied_matrices", "candidates", "trial")
-"""Arrays of a mixture that format 3 has first."""
+NEW = ("copies", "divisors", "copied_matrices", "candidates", "trial", "carried")
+"""Arrays of a mixture that later formats have first."""
 
 
 def test_a_file_of_before_has_no_course(tmp_path):
     """Format 1 knew none: it is read, and the looks begin where the learner stands."""
     X, y = stream(70)
-    run = rue.learn(X[:50], y[:50])
+    run = learn(X[:50], y[:50], learner=rue.Mixture("logistic", share=None))
     save(run, tmp_path / "m")
 
     def older(head, arrays):
         head["format"] = 1
+        del head["learner"]["algorithm"]["Pooled"]["share"], head["evidence"]["windows"]
         kinds = arrays["point.weights"].reshape(-1, DIAGONAL, 8)
         arrays["point.weights"] = (
             kinds[:, list(COLUMNS)].reshape(len(kinds), -1).copy()
         )  # in the order of their numbers
         del head["course"], head["metrics"]
-        for name in [
-            name for name in arrays if name.startswith(("course.", "metrics.", *(f"point.{new}" for new in NEW)))
-        ]:
+        later = ("course.", "metrics.", "windows.", *(f"point.{new}" for new in NEW))
+        for name in [name for name in arrays if name.startswith(later)]:
             del arrays[name]
 
     found = load(forge(tmp_path / "m", tmp_path / "old", older))
@@ -165,7 +168,7 @@ def test_a_file_of_before_has_no_course(tmp_path):
 
 def test_learners_without_members_and_those_that_were_not_watched_have_none(tmp_path):
     X, y = stream(30)
-    for what in (rue.learn(X, y, learner="ogd"), rue.Mixture(), rue.learn(X, y).learner):
+    for what in (learn(X, y, learner="ogd"), rue.Mixture(), learn(X, y).learner):
         save(what, tmp_path / "m")
         head, arrays = read_container(tmp_path / "m")
         assert head["course"] is None
@@ -176,8 +179,8 @@ def test_learners_without_members_and_those_that_were_not_watched_have_none(tmp_
 
 def test_the_course_of_another_learner_is_not_saved(tmp_path):
     X, y = stream(60)
-    course = rue.learn(X, y).course
-    for learner in (rue.OGD(), rue.Mixture(), rue.learn(X[:20], y[:20]).learner, rue.Mixture(budget=10_000, d=5)):
+    course = learn(X, y).course
+    for learner in (rue.OGD(), rue.Mixture(), learn(X[:20], y[:20]).learner, rue.Mixture(budget=10_000, d=5)):
         with pytest.raises(rue.SettingsError, match="the course is not that of this learner"):
             save(Model(learner, course=course), tmp_path / "m")
     assert not list(tmp_path.iterdir())
@@ -190,7 +193,7 @@ def file(tmp_path_factory):
         from rue.compiled import Kernel
 
         patch.setattr(Kernel, "resolve", lambda kernel, *args: kernel.interpreted)
-        save(rue.learn(*stream(40)), path)
+        save(learn(*stream(40)), path)
     return path
 
 

@@ -177,16 +177,22 @@ def test_what_cannot_be_done_is_refused(tmp_path, inside):
 
 
 def test_a_model_behind_a_constant_warns(tmp_path, inside):
-    """First behind the constant of the rows it learnt; then only behind the one that is known in hindsight."""
-    loss, labels, y = rue.make("loss", "logistic"), Labels("classify", -1, 1), np.array([1.0, 1.0, 1.0, -1.0])
+    """First behind the constant of the rows it learnt; then only behind the one that is known in hindsight.
+
+    That of a few rows is never a reason to warn.
+    """
+    loss, labels, y = rue.make("loss", "logistic"), Labels("classify", -1, 1), np.array([1.0, 1.0, 1.0, -1.0] * 25)
     training = Baselines()
     training.enter(loss, np.array([1.0, -1.0]), np.empty(0), np.zeros(2))
     for p, words in ((-1.0, "that was best on the rows it learnt"), (0.2, "known in hindsight only"), (np.log(3), "")):
         found = Evaluation(loss, labels, training)
-        found.enter(Block(np.ones((4, 1)), y), np.full(4, p))
-        assert found.training_constant == pytest.approx(4 * np.log(2.0))
+        found.enter(Block(np.ones((100, 1)), y), np.full(100, p))
+        assert found.training_constant == pytest.approx(100 * np.log(2.0))
         assert words in found.behind
         assert bool(found.behind) == bool(words)
+        few = Evaluation(loss, labels, training)
+        few.enter(Block(np.ones((4, 1)), y[:4]), np.full(4, p))
+        assert bool(few.behind) == (p < 0.0)
     ((tmp_path / "t.svm").write_text("1 1:1\n-1 1:-1\n" * 20), (tmp_path / "o.svm").write_text("-1 1:1\n1 1:-1\n" * 9))
     learn = ["learn", tmp_path / "t.svm", "--learner", "ogd", "--loss", "logistic", "-q"]
     inside(*learn, "--model", tmp_path / "m")

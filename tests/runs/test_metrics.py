@@ -126,11 +126,28 @@ def test_several_classes_are_scikit_learns(classes):
     ]
     if classes == 3:
         assert found["confusion"] == pytest.approx(reference.confusion_matrix(y, guesses, sample_weight=w))
+        areas = [reference.roc_auc_score(y == c, chances[:, c - 1], sample_weight=w) for c in (1, 2, 3)]
+        assert 0.0 < found["auc_error_at_most"] < 0.01
+        assert abs(found["auc"] - np.mean(areas)) <= found["auc_error_at_most"]
     else:
-        assert found["confusion"] is None
+        assert found["confusion"] is found["auc"] is None
     unknown = entered(LOG_LOSS, y, w, p)  # which class a wrong prediction was is not known
     assert (unknown["accuracy"], unknown["recall"]) == (found["accuracy"], found["recall"])
-    assert unknown["precision"] is unknown["confusion"] is None
+    assert unknown["precision"] is unknown["confusion"] is unknown["auc"] is None
+
+
+def test_a_class_that_comes_late_had_no_probability_before():
+    """So all that came before it stands below its examples, whatever the order in which classes have numbers."""
+    y, p, w, chances, _ = several_classes(4, 600, 3)
+    y[:200] = np.minimum(y[:200], 2.0)
+    chances[:201, 2] = 0.0
+    found = entered(LOG_LOSS, y[:200], w[:200], p[:200], (), chances[:200, :2])
+    found.enter(LOG_LOSS, y[200:], w[200:], p[200:], chances[200:])
+    areas = [reference.roc_auc_score(y == c, chances[:, c - 1], sample_weight=w) for c in (1, 2, 3)]
+    assert abs(found["auc"] - np.mean(areas)) <= found["auc_error_at_most"] < 0.02
+    moved = found.sums.renumbered([3, 5, 1])
+    assert moved.ranks[[1, 3], 0, 0] == pytest.approx(w.sum())  # classes that this part has not met
+    assert moved.ranks[[2, 4, 0]].tobytes() == found.sums.ranks.tobytes()
 
 
 @pytest.mark.parametrize("loss", [SQUARE, POISSON])

@@ -121,7 +121,8 @@ def test_resuming_needs_the_same_data(name, tmp_path, inside):
     # Going on where it stopped, passing over the row that stopped it.
     resume = ["--resume", tmp_path / "m.rue", "-q", "--report", tmp_path / "r.json"]
     inside("learn", path, *resume, "--bad", "skip")
-    inside("learn", path, *target, "--bad", "skip", "--report", tmp_path / "whole.json", "-q")
+    whole = ["--report", tmp_path / "whole.json", "--model", tmp_path / "whole.rue", "-q"]
+    inside("learn", path, *target, "--bad", "skip", *whole)
     assert read(tmp_path / "r.json") == read(tmp_path / "whole.json")
     assert read(tmp_path / "r.json")["examples"] == rows - 1
 
@@ -129,7 +130,7 @@ def test_resuming_needs_the_same_data(name, tmp_path, inside):
     if path.suffixes[0] not in (".parquet", ".arrow", ".ipc"):
         write(path, table(rows))
         inside("learn", path, *resume)
-        inside("learn", path, *target, "--report", tmp_path / "whole.json", "-q")
+        inside("learn", path, *target, *whole)
         assert read(tmp_path / "r.json") == read(tmp_path / "whole.json")
 
     # What comes before may not.

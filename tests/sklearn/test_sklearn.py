@@ -289,6 +289,8 @@ def test_searched_validated_cloned_and_pickled():
         "budget": 400,
         "intercept": False,
         "class_weight": None,
+        "interval": None,
+        "maps": "default",
     }
     half = RueClassifier().fit(X[:45], y[:45])
     again = pickle.loads(pickle.dumps(half)).partial_fit(X[45:], y[45:])
@@ -410,3 +412,32 @@ def test_rue_is_imported_without_them_and_they_say_what_they_need():
         done = run_python(f"import sys; sys.modules[{module!r}] = None; import rue.{module}")
         said = f"ImportError: rue.{module} needs {package}: pip install 'rue[{extra}]'."
         assert done.stderr.strip().splitlines()[-1] == said
+
+
+def test_intervals_are_those_of_learn_and_go_on_with_partial_fit():
+    X, y = data(300, classes=0)
+    model = RueRegressor(interval=0.8).fit(X, y)
+    run = rue.learn(X, y, interval=0.8)
+    assert model.interval_ == run.interval
+    lower, upper = model.predict_interval(X[:7])
+    wanted = run.predict_interval(X[:7])
+    assert np.array_equal(lower, wanted[0])
+    assert np.array_equal(upper, wanted[1])
+    parts = clone(model)
+    for begin in range(0, 300, 50):
+        parts.partial_fit(X[begin : begin + 50], y[begin : begin + 50])
+        parts = pickle.loads(pickle.dumps(parts))
+    assert parts.interval_ == model.interval_
+    with pytest.raises(rue.SettingsError, match="without intervals"):
+        RueRegressor().fit(X, y).predict_interval(X)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sets_of_classes(classes):
+    X, y = data(300, classes=classes)
+    model = RueClassifier(interval=0.8).fit(X, y)
+    sets = model.predict_interval(X)
+    assert sets.shape == (300, classes)
+    assert sets[np.arange(300), model.predict_proba(X).argmax(axis=1)].all()
+    assert model.interval_.covered >= 0.8 - model.interval_.promised_within
+    assert model.interval_.examples == 300

@@ -16,7 +16,7 @@ from test_tables import as_csv, as_jsonl, as_parquet, chunks, rows_of, slow_row,
 import rue
 from rue.errors import DataError, SettingsError
 from rue.streams.tables.columns import Columns, is_sentences, plan
-from rue.streams.tables.tokens import split_words, words_of
+from rue.streams.tables.tokens import split_words
 from tables import open_table
 
 # Words.
@@ -33,7 +33,6 @@ def test_words_are_runs_of_letters_and_digits_in_lower_case(texts):
     words = [letters[lo:hi].tobytes().decode() for lo, hi in itertools.pairwise(places)]
     found = [words[lo:hi] for lo, hi in itertools.pairwise(ends)]
     assert found == [slow_words(text) if text else [""] for text in array.to_pylist()]
-    assert [words_of(text) for text in array.to_pylist()] == [slow_words(text) for text in array.to_pylist()]
 
 
 def test_bytes_that_are_not_utf8_separate_words():
@@ -65,10 +64,12 @@ FORMS = {
 }
 
 
+@pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_sentences_are_found_and_counted_in_every_form(form):
+def test_sentences_are_found_and_counted_in_every_form(form, pairs):
     table = reviews()
     told = {"text": ["review"]} if form == "dictionary" else {}
+    told |= {"word_pairs": True} if pairs else {}
     columns, found = chunks(*FORMS[form](table), target="y", **told)
     assert columns.plan == (("review", "text"), ("title", "text"), ("shop", "category"))
     rows, _, _, _, bad = rows_of(found)
@@ -79,6 +80,34 @@ def test_sentences_are_found_and_counted_in_every_form(form):
     assert missing == table["review"].null_count
     columns = plan(table.schema, target="y", category=["review", "title"], first=open_table(table).first)
     assert {kind for _, kind in columns.plan} == {"category"}
+
+
+def test_pairs_of_words_learn_what_words_do_not(tmp_path, inside, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    y = rng.random(1500) < 0.5
+    text = ["is it very good or not bad" if good else "is it not good or very bad" for good in y]
+    frame = pandas.DataFrame({"review": [f"{some} {i % 7}" for i, some in enumerate(text)], "y": y})
+    how = {"y": "y", "text": "review", "learner": "ogd:intercept=false"}
+    single, pairs = rue.learn(frame, **how), rue.learn(frame, word_pairs=True, **how)
+    assert single.mistakes > 500
+    assert pairs.mistakes < 20
+    assert {"review=very good", "review=not bad", "review=it"} <= set(pairs.names.values())
+    rue.save(pairs, "m.rue")
+    model = rue.load("m.rue")
+    assert np.array_equal(model.predict(frame), pairs.predict(frame))
+    frame.to_csv("m.csv", index=False)
+    again = "learn", "m.csv", "--resume", "m.rue"
+    assert "--word-pairs" not in inside(*again, "--word-pairs", "--model", "n.rue").err
+    rue.save(single, "single.rue")
+    assert (
+        "--word-pairs contradicts --resume"
+        in inside("learn", "m.csv", "--resume", "single.rue", "--word-pairs", ok=2).err
+    )
+    with pytest.raises(SettingsError, match="word_pairs"):
+        rue.learn(frame, learner=rue.load("single.rue"), word_pairs=True)
+    with pytest.raises(DataError, match="no column is read as text"):
+        rue.learn(frame.assign(review=1.0), y="y", word_pairs=True)
 
 
 def test_what_counts_as_sentences():
@@ -123,7 +152,7 @@ def test_a_model_of_text_predicts_resumes_and_names_its_words(tmp_path, inside, 
     frame = table.to_pandas()
     assert np.array_equal(one.predict(frame), one.predict(tmp_path / "whole.csv"))
     assert "columns of text: review, title" in inside("inspect", "one.rue").out
-    run = rue.learn(frame, y="y", learner=rue.OGD("logistic"))
+    run = rue.learn(frame, y="y", learner=rue.OGD("logistic"), text=("review", "title"))
     assert np.array_equal(run.learner.weights, one.learner.weights)
 
 
@@ -237,3 +266,41 @@ def test_the_options_in_python_and_on_the_command_line(tmp_path, inside, monkeyp
     assert "a point or a comma" in inside("learn", "t.csv", *how, "--decimal", ";", ok=2).err
     assert "tag.weekday=Monday" in set(model.names.values())
     assert text("a,y\n1,2\n")[0].version == 2
+
+
+# Dates that can be read in one way only.
+
+SPELLINGS = {
+    "slashes": lambda d: f"{d.year}/{d.month}/{d.day}",
+    "points": lambda d: f"{d.year}.{d.month:02}.{d.day:02}",
+    "month first": lambda d: f"{d:%b} {d.day} {d.year}",
+    "whole month": lambda d: f"{d:%A}, {d:%B} {d.day}, {d.year}",
+    "day first": lambda d: f"{d.day}-{d:%b}-{d.year}".upper(),
+    "with a time": lambda d: f"{d.day} {d:%b}. {d.year}, {d:%H:%M}",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("form", ["csv", "jsonl", "pandas"])
+def test_dates_with_their_year_first_or_a_named_month_are_read_without_being_told(form, spelling):
+    clock = datetime.timedelta(hours=5, minutes=7) if spelling == "with a time" else datetime.timedelta()
+    days = [datetime.datetime(1999, 1, 27) + i * (datetime.timedelta(days=11) + clock) for i in range(60)]
+    iso = [day.isoformat(" ") if clock else day.date().isoformat() for day in days]
+    spelt = [None if i % 17 == 3 else SPELLINGS[spelling](day) for i, day in enumerate(days)]
+    y = [i % 2 for i in range(60)]
+    found = []
+    for texts in (spelt, [None if mine is None else other for mine, other in zip(spelt, iso, strict=True)]):
+        table = pa.table({"at": pa.array(texts, pa.string()), "y": y})
+        columns, rows = chunks(*FORMS[form](table), target="y")
+        assert columns.kind("at") in ("date", "timestamp")
+        found.append(rows_of(rows))
+    assert found[0] == found[1]
+    assert not found[0][-1]
+
+
+def test_text_with_one_thing_that_is_no_date_is_words_with_a_note():
+    values = [*(f"Jan {i} 2026" for i in range(1, 29)), "Jan 40 2026"]
+    text = "x,y\n" + "".join(f"{value},1\n" for value in values)
+    table = open_table(io.BytesIO(text.encode()), "csv")
+    assert plan(table.schema, target="y", first=table.first).kind("x") == "category"
+    assert "nearly all of it is dates, because 'Jan 40 2026' is none" in dict(table.suspicious_columns())["x"]

@@ -589,6 +589,16 @@ def test_commands_read_fifos_and_process_substitutions(tmp_path):
     assert "Parquet is read from its end" in done.stderr
 
 
+def test_a_fifo_to_be_tried_on_is_opened_once(tmp_path):
+    (tmp_path / "x.svm").write_bytes(b"".join(svmlight(300)))
+    writer = through(tmp_path / "f", (tmp_path / "x.svm").read_bytes())
+    how = ["--format", "svmlight", "--learner", "perceptron", "-q", "--report", tmp_path / "r.json"]
+    command = [sys.executable, "-m", "rue", "learn", tmp_path / "x.svm", "--test", tmp_path / "f", *how]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    writer.join(timeout=60)
+    assert read(tmp_path / "r.json")["test"]["examples"] == 300
+
+
 # Text that no encoder takes.
 
 HALVES = {

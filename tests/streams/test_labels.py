@@ -118,7 +118,7 @@ def test_files_pipes_and_resumed_runs_agree(tmp_path, inside, interpreted, monke
     assert whole_again.split("\n\n")[:2] == said.split("\n\n")[:2]
     monkeypatch.setattr(Data, "piped", True)
     piped = inside("learn", whole, *options, "--model", tmp_path / "q.rue")
-    assert piped.err.count("note: all labels so far are of one class: learning begins with the second class") == 1
+    assert piped.err.count("note: all labels so far are of one class, which is learnt as −1") == 1
     assert "note:" not in inside("learn", whole, *options, "--positive", "spam").err
     parts = [table(tmp_path / "a.csv", labels[:50]), table(tmp_path / "b.csv", labels[50:], seed=1)]
     models = {name: load_model(tmp_path / f"{name}.rue") for name in "wpq"}

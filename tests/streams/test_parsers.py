@@ -26,7 +26,6 @@ from rue.streams.formats.svmlight import Svmlight
 from rue.streams.formats.vw import VW
 from rue.streams.names import ROOM, Names
 from rue.streams.text.hashing import hash_texts, murmur3
-from rue.streams.text.lines import split_point
 from rue.streams.text.numbers import as_text
 
 DATA = ROOT.parent / "shared" / "data"
@@ -150,7 +149,7 @@ def real(name, size):
         pytest.skip(f"{path.name} is not there")
     with lzma.open(path) as file:
         text = file.read(size)
-    return text[: split_point(text)]
+    return text[: text.rfind(b"\n") + 1]
 
 
 def same_as_scikit_learn(text):
@@ -525,10 +524,6 @@ def test_a_very_long_line():
             assert len(parser.parse((line + "\n" + head + "1:1").encode(), 1).block) in (1, 2)
     shuffled = " ".join(f"{i}:1" for i in np.random.default_rng(9).permutation(10**5))
     assert rows(Svmlight().parse(b"1 " + shuffled.encode(), 1))[0][0][4] == [(i, 1.0) for i in range(10**5)]
-
-
-def test_split_point():
-    assert [split_point(b) for b in (b"", b"abc", b"a\nb", b"a\n", b"\n\n")] == [0, 0, 2, 2, 2]
 
 
 def test_text_ends_in_newlines():

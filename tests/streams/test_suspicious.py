@@ -17,19 +17,26 @@ def suspicious(values, more=""):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["2,38", "17,5", "0,1", "3", "-4,25"], "such as '2,38': read them with --decimal ',', write them as 1234.5"),
+        (
+            ["2,38", "17,5", "0,1", "3", "-4,25"],
+            "such as '2,38': read them with --decimal ',' (in Python decimal=','), write them as 1234.5",
+        ),
         (["1,234", "12,500", "7", "3,000", "-9,999"], "it holds amounts, such as '1,234': write them as 1234.5"),
         (["$1.50", "$2", "$1,234.00", "$3.10", ""] * 2, "it holds amounts, such as '$1.50'"),
         (["24%", "3 %", "99.5%", "0%", "12%"], "it holds amounts, such as '24%'"),
         (["1.234,50 €", "7,00 €", "12,99 €", "0,10 €", "3,00 €"], "it holds amounts"),
         (
             ["31.12.2026", "1.2.2026", "03.04.26", "30.11.2026", "5.6.2026"],
-            "such as '31.12.2026': read them with --day-first, write",
+            "such as '31.12.2026': read them with --day-first (in Python day_first=True), write",
         ),
-        (["1/2/2026"] * 5, "read them with --day-first, read them with --month-first, write them as 2026-12-31"),
+        (
+            ["1/2/2026"] * 5,
+            "read them with --day-first (in Python day_first=True), read them with --month-first (in Python "
+            "month_first=True), write them as 2026-12-31",
+        ),
         (
             ["12/31/2026 10:15"] * 5,
-            "such as '12/31/2026 10:15': read them with --month-first, write them as 2026-12-31, or",
+            "such as '12/31/2026 10:15': read them with --month-first (in Python month_first=True), write them as",
         ),
         ([*map(str, range(30)), "hello"], "nearly all of it is numbers, because 'hello' is not a number: mend that"),
     ],
@@ -70,4 +77,4 @@ def test_the_command_says_it_once_on_stderr(tmp_path, inside, monkeypatch):
     assert said.count("note: t.csv: column tag is taken as words") == 1
     assert "note" not in inside("learn", "t.csv", "--target", "kauf", "--category", "preis", "--drop", "tag").err
     assert "note" not in inside("learn", "t.csv", "--target", "kauf", "-q").err
-    assert "note: t.csv: column preis" in inside("learn", "t.csv", "--target", "preis").err
+    assert "note: t.csv: column preis" in inside("learn", "t.csv", "--target", "preis", ok=1).err

@@ -4,6 +4,7 @@ import csv
 import datetime
 import decimal
 import io
+import itertools
 import json
 import lzma
 import math
@@ -88,7 +89,9 @@ def slow_row(columns, row):
         elif kind == "category":
             say(f"{name}={value}")
         elif kind == "text":
-            for word in slow_words(value):
+            words = slow_words(value)
+            pairs = itertools.pairwise(words) if columns.word_pairs else ()
+            for word in [*words, *map(" ".join, pairs)]:
                 say(f"{name}={word}")
         elif kind in ("number", "boolean"):
             found[own.index(name)] = float(value)

@@ -19,7 +19,7 @@ from rue.cli.interrupts import ignore_at_exit
 from rue.cli.memory import keep_freed
 from rue.cli.standard import flush, open_closed
 from rue.compiled import on_long_compilation
-from rue.errors import RueError, SettingsError
+from rue.errors import NO_MEMORY, RueError, SettingsError
 from rue.version import __version__
 
 __all__ = ["app", "main", "refuse_interactions"]
@@ -85,6 +85,8 @@ def _run() -> int:
         return _complain(error, 1)
     except BrokenPipeError:
         return 1
+    except MemoryError:
+        return _complain(NO_MEMORY, 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}.", 1)
@@ -109,9 +111,10 @@ def refuse_interactions(words: list[str]) -> None:
         pair = word == "-q" and re.fullmatch(r"[^-\s/.]{2,3}", after) and not os.path.exists(after)
         if pair or _INTERACTION.fullmatch(word):
             option = f"{word} {after}" if pair else word
+            letters = after if pair else word.removeprefix("-q") if word.startswith("-q") else "ab"
             raise SettingsError(
-                f"{option}: rue does not multiply features yet, and -q alone is short for --quiet; leave it out, and "
-                "put products that you need into the data as columns, or as features of their own."
+                f"{option}: -q alone is short for --quiet; to multiply the features of two namespaces say --interact "
+                f"{letters[:2]}, or of all --interact ::, and for columns of a table --cross A,B."
             )
 
 

@@ -30,8 +30,13 @@ import typer
 from rue.cli.app import app
 from rue.errors import SettingsError, shown
 from rue.learners import Learner
+from rue.learners.lags import FARTHEST, lags_of
 from rue.losses import Loss
+from rue.outputs import require_distinct, require_writable
+from rue.pictures.figures import require_picture
 from rue.registry import make, registered, usages
+from rue.runs.advice import READINGS, Advice, advice_in
+from rue.runs.driver import Driver, default_name
 from rue.streams.data import Data
 from rue.streams.files.cutting import MAX_LINE
 from rue.streams.formats import formats
@@ -41,12 +46,15 @@ __all__ = [
     "DataOptions",
     "DataPaths",
     "LearnerOptions",
+    "Outside",
     "Quiet",
     "Radius",
     "ReportPath",
+    "WindowsPath",
     "changed",
     "command",
     "listed",
+    "require_outputs",
 ]
 
 
@@ -89,6 +97,14 @@ def changed(options: Any) -> dict[str, Any]:
     """The options of a group that are not at their defaults: `--name`, value."""
     values = ((field, getattr(options, field.name)) for field in dataclasses.fields(options))
     return {f"--{field.name.replace('_', '-')}": value for field, value in values if value != field.default}
+
+
+def require_outputs(outputs: dict[str, str | None]) -> None:
+    """Refuse at the start what could not be written at the end; `outputs` maps options to paths, None if not given."""
+    require_writable(*outputs.values())
+    require_distinct(outputs)
+    if (plot := outputs.get("--plot")) is not None:
+        require_picture(plot)
 
 
 def _option(*names: str, panel: str | None = None, **settings: Any) -> Any:
@@ -134,6 +150,23 @@ class DataOptions:
     drop: Annotated[str, _data(help="Columns to leave out, separated by commas.")] = ""
     category: Annotated[str, _data(help="Columns whose values are categories, separated by commas.")] = ""
     text: Annotated[str, _data(help="Columns of text that become words, separated by commas.")] = ""
+    word_pairs: Annotated[
+        bool, _data("--word-pairs", help="Make features of two words in a row of a text, besides the words.")
+    ] = False
+    expert_column: Annotated[
+        str, _data(help="Columns with predictions of other models, separated by commas; they are no features.")
+    ] = ""
+    cross: Annotated[
+        list[str] | None,
+        _data(metavar="A,B", help="Columns whose values together are a category; may be given several times."),
+    ] = None
+    interact: Annotated[
+        str,
+        _data(
+            metavar="AB,…",
+            help="Multiply the features of namespaces of VW text, named by their first letters; : is any, :: are all.",
+        ),
+    ] = ""
     id: Annotated[
         str | None, _data(help="A column that tells rows apart: no feature, carried along to the predictions.")
     ] = None
@@ -153,6 +186,16 @@ class DataOptions:
         if self.task not in ("auto", "classify", "multiclass", "regress"):
             raise SettingsError(f"--task is auto, classify, multiclass or regress, not {shown(self.task)}.")
 
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """The columns with predictions of other models."""
+        return tuple(filter(None, self.expert_column.split(",")))
+
+    @property
+    def crosses(self) -> tuple[tuple[str, ...], ...]:
+        """The columns whose values together are a category."""
+        return tuple(tuple(filter(None, one.split(","))) for one in self.cross or ())
+
     def open(self, paths: list[str]) -> Data:
         """The stream that the options describe."""
         return Data(
@@ -163,6 +206,10 @@ class DataOptions:
             drop=tuple(filter(None, self.drop.split(","))),
             category=tuple(filter(None, self.category.split(","))),
             text=tuple(filter(None, self.text.split(","))),
+            experts=self.experts,
+            crosses=self.crosses,
+            word_pairs=self.word_pairs,
+            interact=tuple(filter(None, [self.interact])),
             id=self.id,
             separator=self.separator,
             decimal=self.decimal,
@@ -188,7 +235,20 @@ class LearnerOptions:
         int | None,
         _learner(
             metavar="BYTES",
-            help="Bytes a feature may take in the default learner, the mixture: fewer bytes, fewer rates side by side.",
+            help="Bytes a feature may take in the default learner: fewer bytes, fewer rates side by side.",
+        ),
+    ] = None
+    linear: Annotated[
+        bool, _learner("--linear", help="Learn over the features as they are, without bins, pairs and random trees.")
+    ] = False
+    maps: Annotated[
+        bool, _learner("--maps", help="Learn over bins, pairs and random trees for more than two classes too.")
+    ] = False
+    lags: Annotated[
+        str | None,
+        _learner(
+            metavar="K,K,…",
+            help="Make features of the last labels: the k-th last, and above 1 the mean of about k; such as 1,2,24.",
         ),
     ] = None
     no_intercept: Annotated[bool, _learner("--no-intercept", help="Leave out the feature that is always 1.")] = False
@@ -196,6 +256,17 @@ class LearnerOptions:
     @property
     def intercept(self) -> bool:
         return not self.no_intercept
+
+    def chosen_lags(self) -> tuple[int, ...] | None:
+        """The lags as numbers; None if there are none."""
+        if self.lags is None:
+            return None
+        try:
+            return lags_of([int(part) for part in self.lags.split(",")])
+        except (ValueError, SettingsError):
+            raise SettingsError(
+                f"--lags takes whole numbers from 1 to {FARTHEST:,}, such as 1,2,24, not {shown(self.lags)}."
+            ) from None
 
     def make(self) -> tuple[Learner | None, str]:
         """The learner, None for the default one, and the task that an explicit loss decides, else `auto`."""
@@ -205,11 +276,16 @@ class LearnerOptions:
         if self.loss is not None:
             loss = make("loss", self.loss)
             task = loss.task if isinstance(loss, Loss) else "auto"
+        for option, wanted in (("--linear", self.linear), ("--maps", self.maps)):
+            if self.learner is not None and wanted:
+                raise SettingsError(f"{option} is about the default learner: leave it out, or --learner.")
+        if self.linear and self.maps:
+            raise SettingsError("--linear and --maps are opposites: leave one out.")
         if self.learner is None and not settings:
             return None, task
         if self.budget is not None:
             settings["budget"] = self.budget
-        spec = self.learner or ("ogd" if self.domain or self.step else "mixture")
+        spec = self.learner or default_name(settings, self.linear)
         try:
             return make("learner", spec, intercept=self.intercept, **settings), task
         except SettingsError as error:
@@ -218,7 +294,103 @@ class LearnerOptions:
                     raise SettingsError(f"the learner {spec.split(':')[0]!r} takes no --{name}.") from None
             raise
 
+    def drive(self, data: DataOptions, keep: Callable[[Learner | None], dict[str, Any]] = lambda learner: {}) -> Driver:
+        """A driver for such data; `keep` says what it is to keep for the certificate, as `Driver` takes it."""
+        learner, task = self.make()
+        return Driver(
+            learner,
+            task=task if task != "auto" else data.task,
+            bad=data.bad,
+            intercept=self.intercept,
+            budget=self.budget,
+            maps=None if self.linear else "auto" if self.maps else "default",
+            lags=self.chosen_lags(),
+            positive=data.positive,
+            class_weight=data.class_weight,
+            **keep(learner),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Outside:
+    """Other models, of which the predictions are known."""
+
+    expert: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--expert",
+            metavar="NAME=FILE",
+            help="Mix with another model's predictions, each made before the row's label was known: a CSV with a "
+            "column `prediction`, or one number a line, for each row of the data. May be given several times.",
+        ),
+    ] = None
+    expert_as: Annotated[
+        str | None,
+        typer.Option(
+            "--expert-as",
+            metavar="probability|score",
+            help="What experts' numbers are where classes are learnt; probability if not given.",
+        ),
+    ] = None
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files by the names of experts."""
+        files: dict[str, str] = {}
+        for given in self.expert or ():
+            name, _, path = given.partition("=")
+            if not name or not path:
+                raise SettingsError(f"--expert takes NAME=FILE, such as lightgbm=predictions.csv, not {shown(given)}.")
+            if name in files:
+                raise SettingsError(f"--expert {name} is there twice: each expert needs a name of its own.")
+            files[name] = path
+        return files
+
+    def advice(self, own: tuple[str, ...] = (), calibrate: bool = False) -> Advice | None:
+        """What the experts predict, those in columns of the data first; None if there are none."""
+        if self.expert_as not in (None, *READINGS):
+            raise SettingsError(f"--expert-as is {' or '.join(READINGS)}, not {shown(self.expert_as)}.")
+        return advice_in(self.files, self.expert_as, own, calibrate)
+
 
 Radius = Annotated[float | None, typer.Option(help="Certify against every linear model of this norm at most.")]
+IntervalLevels = Annotated[
+    str | None,
+    typer.Option(
+        "--interval",
+        metavar="LEVEL",
+        help="Prediction intervals that hold this share of the labels, such as 0.9, or several: 0.5,0.9; for classes "
+        "sets of classes. What was promised and what was observed is in the report.",
+    ),
+]
+IntervalSide = Annotated[str, typer.Option("--side", help="Intervals with both ends, or with one: upper or lower.")]
+AlarmRounds = Annotated[
+    float | None,
+    typer.Option(
+        "--alarm",
+        metavar="ROUNDS",
+        help="Say when the loss has risen; while it does not, at most once in so many rounds on average, such as 1e6.",
+    ),
+]
+
+
+def levels_in(text: str | None) -> list[float] | None:
+    """The levels that `--interval` names.
+
+    >>> levels_in("0.5,0.9")
+    [0.5, 0.9]
+    """
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise SettingsError(f"--interval takes a share such as 0.9, or several: 0.5,0.9; not {shown(text)}.") from None
+
+
 ReportPath = Annotated[str | None, typer.Option("--report", metavar="OUT.json", help="Write the report as JSON.")]
+WindowsPath = Annotated[
+    str | None,
+    typer.Option("--windows", metavar="OUT.csv", help="Write loss and certificate of each of up to 32 windows."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]

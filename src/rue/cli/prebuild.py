@@ -8,6 +8,7 @@ wheel, for x86-64-v3. Without it rue compiles when a kernel is first needed, whi
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import shutil
@@ -15,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rue.compiled.cache import LEVELS, PREBUILT, levels, source_digest
 
@@ -52,15 +54,26 @@ def _command(*args: str) -> None:
 def _tables() -> None:
     _command("learn", "classes.csv", "--target", "y", "--model", "m.rue", "--predictions", "p.csv", "-q")
     _command("predict", "m.rue", "classes.csv", "-o", "q.csv")
+    _command("learn", "classes.csv", "--target", "y", "--model", "l.rue", "--linear", "-q")
+    _command("predict", "l.rue", "classes.csv", "-o", "q.csv")
     _command("learn", "several.csv", "--target", "y", "--model", "s.rue", "-q")
     _command("learn", "classes.csv", "--target", "y", "--text", "word", "-q")
 
 
 def _text() -> None:
-    _command("learn", "text.vw", "--model", "v.rue", "-q")
-    _command("predict", "v.rue", "text.vw", "-o", "q.csv")
-    _command("learn", "rows.svm", "-q")
-    _command("learn", "numbers.csv", "--target", "y", "--model", "n.rue", "-q")
+    for linear in ((), ("--linear",)):
+        _command("learn", "text.vw", "--model", "w.rue", "-q", *linear)
+        _command("predict", "w.rue", "text.vw", "-o", "q.csv")
+        _command("learn", "rows.svm", "-q", *linear)
+        _command("learn", "numbers.csv", "--target", "y", "--model", "n.rue", "-q", *linear)
+
+
+def _keys() -> None:
+    for name, learner in (("classes", "mixture"), ("numbers", "mixture"), ("classes", "ogd")):
+        loss = "logistic" if name == "classes" else "square"
+        asked = ("--by", "word", "--learner", learner, "--loss", loss, "--model", "k.rue", "-q")
+        _command("learn", f"{name}.csv", "--target", "y", *asked)
+        _command("predict", "k.rue", f"{name}.csv", "-o", "q.csv")
 
 
 def _arrays() -> None:
@@ -70,16 +83,34 @@ def _arrays() -> None:
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(17_000, 3))  # so many that the digest of a narrow stream does all that it ever does
-    run = rue.learn(X, np.sign(X[:, 0]))
-    run.predict(X)
-    for label in ([1.0, -1.0], [0.5, 2.0]):
-        learner = rue.learn(X[:2], label).learner
-        learner.predict(X[0])
-        learner.update(X[0], label[0])
+    for maps in ("auto", None):
+        rue.learn(X, np.sign(X[:, 0]), maps=maps).predict(X)
+        for label in ([1.0, -1.0], [0.5, 2.0]):
+            learner = rue.learn(X[:2], label, maps=maps).learner
+            learner.predict(X[0])
+            learner.update(X[0], label[0])
 
 
-JOBS = {job.__name__[1:]: job for job in (_tables, _text, _arrays)}
-"""First uses, by name: each runs in a process of its own, so that they compile side by side."""
+def _service() -> None:
+    if importlib.util.find_spec("msgspec") is None:  # the extra `serve` is not there
+        return
+    from rue.serve.warming import warm
+
+    warm()
+
+
+JOBS = {job.__name__[1:]: job for job in (_tables, _arrays, _text, _keys, _service)}
+"""First uses, by name: each runs in a process of its own, as many at a time as there are cores.
+
+The first two have hardly a kernel in common, since the rows of one are sparse and of the other dense; what comes later
+finds many of its kernels compiled. All at once, each would compile what it shares with others for itself.
+"""
+
+
+def _run(job: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a job in a process of its own, with all it prints in one text."""
+    command = [sys.executable, "-m", "rue.cli.prebuild", "job", job]
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
 
 def build(folder: Path, level: str) -> int:
@@ -88,13 +119,12 @@ def build(folder: Path, level: str) -> int:
         place = Path(temporary, "kernels")
         env = {**os.environ, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "RUE_CACHE_DIR": str(place)}
         env.pop("NUMBA_DISABLE_JIT", None)
-        command = [sys.executable, "-m", "rue.cli.prebuild", "job"]
-        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        running = {job: subprocess.Popen([*command, job], env=env, **streams) for job in JOBS}
-        for job, process in running.items():
-            printed = process.communicate()[0]
-            if process.returncode != 0:
-                raise RuntimeError(f"the kernels of {job} could not be compiled: {printed[-2000:]}")
+        with ThreadPoolExecutor(os.cpu_count()) as executor:
+            for job, done in zip(JOBS, executor.map(partial(_run, env=env), JOBS), strict=True):
+                if done.returncode != 0:
+                    raise RuntimeError(f"the kernels of {job} could not be compiled: {done.stdout[-2000:]}")
+                sys.stdout.write(f"compiled: {job}\n")
+                sys.stdout.flush()
         for old in folder.glob("*"):  # kernels of earlier sources
             if old.name != source_digest():
                 shutil.rmtree(old)
@@ -119,7 +149,7 @@ def main() -> None:
     level = sys.argv[1] if sys.argv[1:] else levels()[0]
     done = PREBUILT / source_digest() / f"for-{level}"
     if not done.exists():
-        sys.stdout.write(f"compiling the kernels that most people need for {level}, about half a minute ...\n")
+        sys.stdout.write(f"compiling the kernels that most people need for {level}: a minute or two ...\n")
         sys.stdout.flush()
         sys.stdout.write(f"{build(PREBUILT, level)} kernels\n")
         done.touch()

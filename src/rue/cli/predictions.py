@@ -15,14 +15,17 @@ import numpy as np
 from rue.errors import DataError
 from rue.outputs import Output
 from rue.runs.driver import LearntPart
+from rue.runs.watching import Watch
 from rue.streams import Labels
 from rue.streams.chunk import BadRow
-from rue.streams.labels import class_order
+from rue.streams.labels import class_order, plain
 
-__all__ = ["EMPTY", "Predictions", "as_cells", "csv_row", "every_row"]
+__all__ = ["EMPTY", "Predictions", "as_cells", "csv_row", "every_row", "set_in_words", "with_cells"]
 
 EMPTY = '""'
 """The cell of a row without a prediction: a line that held nothing at all would be passed over by readers of CSV."""
+BETWEEN = "|"
+"""What stands between the classes of a set."""
 SCORES, CLASSES, LONG = "scores", "classes", "long"
 
 
@@ -61,10 +64,37 @@ def every_row(cells: Sequence[str], bad: Sequence[BadRow], of_bad: Sequence[str]
     return [*rows, *cells[begin:]] if begin or rows else list(cells)
 
 
+def set_in_words(chosen: Sequence[bool], classes: Sequence[Any]) -> str:
+    """The classes of a set.
+
+    >>> set_in_words([True, False, True], ["a", "b", "c"])
+    'a|c'
+    """
+    return BETWEEN.join(str(name) for name, inside in zip(classes, chosen, strict=False) if inside)
+
+
+def with_cells(cells: Sequence[str], watch: Watch, found: Any, labels: Labels | None) -> list[str]:
+    """Cells of predictions with those of intervals, or of sets of two classes, after them."""
+    columns = watch.columns("regress" if labels is None else labels.task)
+    if not columns:
+        return list(cells)
+    if found is None:
+        more = [",".join([EMPTY] * len(columns))] * len(cells)
+    elif isinstance(found, tuple):
+        numbers = watch.cells(found)
+        more = [",".join(row) for row in zip(*(as_cells(column) for column in numbers.T), strict=True)]
+    else:
+        assert labels is not None
+        names = labels.classes or (labels.negative, labels.positive)
+        more = [csv_row([set_in_words(row, list(map(plain, names)))]) for row in found.tolist()]
+    return [f"{cell},{rest}" for cell, rest in zip(cells, more, strict=True)]
+
+
 class Predictions:
     """What `rue learn --predictions` writes: for every row read its prediction, made before the row was learnt.
 
-    The columns are the rows' ids, if they have some, and `prediction`; of more than two classes one for each class,
+    The columns are the rows' ids, if they have some, and `prediction`, and with intervals `lower` and `upper`, or for
+    classes `set`; of more than two classes one for each class,
     with its probability, the classes in order. Which classes there are is known at the end. Until then a line of the
     temporary file has the probabilities of the classes known so far, in the order in which they came, and the row's id
     as JSON; `finish` makes the table of it. What cannot be written anew, such as a pipe, gets `row,class,probability`.
@@ -72,7 +102,15 @@ class Predictions:
     `resumed` is what an earlier process recorded with `place`.
     """
 
-    def __init__(self, path: str, resumed: dict[str, Any] | None = None, labels: Labels | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        resumed: dict[str, Any] | None = None,
+        labels: Labels | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self.watch = watch or Watch()
+        """Whose intervals or sets get columns of their own."""
         resumed = resumed or {}
         length = resumed.get("predictions")
         self.layout: str | None = None if length is None else str(resumed.get("predictions_layout", SCORES))
@@ -108,7 +146,9 @@ class Predictions:
             return
         self._begin(labels)
         if self.layout == SCORES:
-            self._write(every_row(as_cells(part.predictions), bad, [EMPTY] * len(bad)), tags)
+            nothing = ",".join([EMPTY] * (1 + len(self.watch.columns(labels.task))))
+            cells = with_cells(as_cells(part.predictions), self.watch, part.found, labels)
+            self._write(every_row(cells, bad, [nothing] * len(bad)), tags)
             return
         matrix = part.probabilities
         if matrix is None and len(part.block):
@@ -119,11 +159,23 @@ class Predictions:
         rows = [] if matrix is None else matrix.tolist()
         if self.layout == CLASSES:
             cells = [EMPTY if math.isnan(row[0]) else ",".join(map(repr, row)) for row in rows]
+            if part.found is not None:
+                bits = ["".join("01"[chosen] for chosen in row) for row in part.found.astype(int).tolist()]
+                cells = [cell if cell == EMPTY else f"{cell};{row}" for cell, row in zip(cells, bits, strict=True)]
             self._write(every_row(cells, bad, [EMPTY] * len(bad)), tags)
         else:
             names = [csv_row([name]) for name in labels.classes]
-            cells = ["\n".join(f"{name},{p!r}" for name, p in zip(names, row, strict=True) if p > 0.0) for row in rows]
+            cells = [
+                "\n".join(f"{name},{p!r}{more}" for name, p, more in zip(names, row, marks, strict=True) if p > 0.0)
+                for row, marks in zip(rows, self._marks(part), strict=True)
+            ]
             self._write(every_row(cells, bad, [""] * len(bad)), tags)
+
+    def _marks(self, part: LearntPart) -> list[list[str]]:
+        """For each row and class the cell that says whether the class is in the row's set; "" without sets."""
+        if part.found is None:
+            return [[""] * row.size for row in part.probabilities] if part.probabilities is not None else []
+        return [[",1" if chosen else ",0" for chosen in row] for row in part.found.tolist()]
 
     def _begin(self, labels: Labels) -> None:
         """Write the header, and the rows that have waited for it."""
@@ -135,10 +187,13 @@ class Predictions:
         else:
             self.layout = SCORES
         if self.layout != CLASSES:
-            columns = ["row", "class", "probability"] if self.layout == LONG else ["prediction"]
+            columns = ["prediction", *self.watch.columns(labels.task)]
+            if self.layout == LONG:
+                columns = ["row", "class", "probability", *["in set"] * (self.watch.levels is not None)]
             self._put([csv_row(columns if self.id is None else [self.id, *columns])])
         waiting, self.waiting = self.waiting, []
-        self._write([EMPTY if self.layout != LONG else ""] * len(waiting), waiting)
+        nothing = ",".join([EMPTY] * (1 + len(self.watch.columns(labels.task)))) if self.layout == SCORES else EMPTY
+        self._write([nothing if self.layout != LONG else ""] * len(waiting), waiting)
 
     def _write(self, cells: list[str], tags: Sequence[str]) -> None:
         """Write rows, whose cells are as the layout has them."""
@@ -157,7 +212,7 @@ class Predictions:
         """A line for each class of a row, and one for a row without a prediction."""
         for number, (cell, tag) in enumerate(zip(cells, tags, strict=True), self.rows + 1):
             before = f"{number}," if self.id is None else f"{csv_row([tag])},{number},"
-            for each in cell.split("\n") if cell else [f"{EMPTY},{EMPTY}"]:
+            for each in cell.split("\n") if cell else [",".join([EMPTY] * (2 + (self.watch.levels is not None)))]:
                 yield before + each
 
     def _put(self, lines: Sequence[str]) -> None:
@@ -205,14 +260,17 @@ class Predictions:
     def _table(self, lines: Iterable[str], classes: Sequence[Any]) -> Iterator[str]:
         """The lines of the finished table: a class that was not known yet has probability 0."""
         order = class_order(classes)
-        head = [classes[c] for c in order]
+        sets = self.watch.levels is not None
+        head = [*(classes[c] for c in order), *["set"] * sets]
         yield csv_row(head if self.id is None else [self.id, *head]) + "\n"
-        nothing = ",".join([EMPTY] * len(order))
+        nothing = ",".join([EMPTY] * len(head))
         for line in lines:
             cells, _, tag = line[:-1].partition(" ")
+            cells, _, bits = cells.partition(";")
             known = cells.split(",")
             known += ["0.0"] * (len(order) - len(known))
-            shown = nothing if cells == EMPTY else ",".join([known[c] for c in order])
+            chosen = [csv_row([set_in_words([c < len(bits) and bits[c] == "1" for c in order], head)])] * sets
+            shown = nothing if cells == EMPTY else ",".join([*(known[c] for c in order), *chosen])
             yield shown + "\n" if self.id is None else f"{csv_row([json.loads(tag)])},{shown}\n"
 
     def _recover(self, labels: Labels | None) -> None:
@@ -228,7 +286,11 @@ class Predictions:
                 names = [head.index(str(name), first) for name in labels.classes if str(name) in head[first:]]
                 for row, _ in zip(table, range(wanted), strict=False):
                     cells = [row[place] for place in names]
-                    self._write([",".join(cells) if all(cells) else EMPTY], row[:first])
+                    written = ",".join(cells) if all(cells) else EMPTY
+                    if self.watch.levels is not None and written != EMPTY:
+                        chosen = row[head.index("set", first)].split(BETWEEN)
+                        written += ";" + "".join("01"[str(name) in chosen] for name in labels.classes)
+                    self._write([written], row[:first])
             if self.rows < wanted:
                 raise lost
         except (OSError, ValueError, IndexError, csv.Error):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from rue import ledger as accounts
@@ -11,63 +12,108 @@ from rue.cli.folding import cut
 from rue.reports.report import certified
 from rue.runs.driver import Driver
 
-__all__ = ["Progress"]
+__all__ = ["Lines", "Progress"]
 
 _HEAD = f"{'examples':>12} {'risk':>11} {'since last':>11} {'regret at most':>15} {'seconds':>8}"
 
 
-class Progress:
-    """Shows how far a run has come and its risk so far; with `quiet` nothing.
+class Lines:
+    """Lines on stderr while something runs: on a terminal one that is written anew, elsewhere rows; if quiet, nothing.
 
-    On a terminal it is one line, written anew at most ten times a second, and more rarely if the certificate takes
-    long. Elsewhere it is a row whenever the number of examples has doubled, as Vowpal Wabbit does it.
+    >>> import sys
+    >>> lines = Lines(quiet=False, to=sys.stdout)
+    >>> [count for count in range(1, 10) if lines.doubled(count)]
+    [1, 2, 4, 8]
+    >>> lines.tell(["a column was skipped", "a column was skipped"])
+    note: a column was skipped
     """
 
-    def __init__(self, quiet: bool, radius: float | None, to: TextIO | None = None) -> None:
-        self.quiet, self.radius = quiet, radius
-        self.to = sys.stderr if to is None else to
+    def __init__(self, quiet: bool, to: TextIO | None = None) -> None:
+        self.quiet, self.to = quiet, sys.stderr if to is None else to
         self.live = not quiet and self.to.isatty()
         self.started = time.monotonic()
-        self.next, self.due = 1, 0.0
+        self._next, self._due, self._headed = 1, 0.0, False
+        self._shown: set[str] = set()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been going on."""
+        return time.monotonic() - self.started
+
+    @property
+    def due(self) -> bool:
+        """Whether the line on a terminal may be written anew: ten times a second, more rarely if it takes long."""
+        return self.live and time.monotonic() >= self._due
+
+    def rewrite(self, words: Callable[[], str]) -> None:
+        """Write the line on a terminal anew."""
+        began = time.monotonic()
+        self.write(f"\r\x1b[K{cut(words(), self.to)}", end="")
+        after = time.monotonic()
+        self._due = after + max(0.1, 50.0 * (after - began))  # a certificate may take a while
+
+    def clear(self) -> None:
+        """Leave nothing of the line on a terminal."""
+        if self.live:
+            self.write("\r\x1b[K", end="")
+
+    def doubled(self, count: int) -> bool:
+        """Whether it is time for a row: at 1, 2, 4, 8, …, as Vowpal Wabbit does it."""
+        due = count >= self._next
+        while self._next <= count:
+            self._next *= 2
+        return due
+
+    def row(self, head: str, row: str) -> None:
+        """A row of the table, whose head comes before its first row."""
+        if not self._headed:
+            self.write(head)
+            self._headed = True
+        self.write(row)
+
+    def tell(self, sentences: Iterable[str]) -> None:
+        """Print those warnings about the data that have not been printed yet."""
+        for sentence in sentences:
+            if not self.quiet and sentence not in self._shown:
+                self.write(f"note: {sentence}")
+            self._shown.add(sentence)
+
+    def write(self, text: str, end: str = "\n") -> None:
+        """Print, unless stderr is closed, which is no reason to stop learning."""
+        try:
+            print(text, end=end, file=self.to, flush=True)
+        except OSError:
+            self.quiet = True
+
+
+class Progress:
+    """Shows how far a run has come, its risk so far and what is certified at a `radius`; with `quiet` nothing."""
+
+    def __init__(self, quiet: bool, radius: float | None, to: TextIO | None = None) -> None:
+        self.lines, self.radius = Lines(quiet, to), radius
         self.before = (0.0, 0.0)
-        self.headed = False
-        self.shown: set[str] = set()
+        """Σ weight·loss and Σ weight at the last row."""
 
     def update(self, driver: Driver, share: float | None) -> None:
         """After a block; `share` is how much of the data has been read, if that is known."""
-        if self.quiet or driver.sums is None:
+        if self.lines.quiet or driver.sums is None:
             return
-        if self.live:
-            if (now := time.monotonic()) >= self.due:
-                self._print(f"\r\x1b[K{cut(self._now(driver, share), self.to)}", end="")
-                after = time.monotonic()
-                self.due = after + max(0.1, 50.0 * (after - now))  # a certificate may take a while
-        elif driver.examples >= self.next:
-            while self.next <= driver.examples:
-                self.next *= 2
+        if self.lines.due:
+            self.lines.rewrite(lambda: self._now(driver, share))
+        elif not self.lines.live and self.lines.doubled(driver.examples):
             self._row(driver)
 
     def tell(self, sentences: list[str]) -> None:
         """Print those warnings about the data that have not been printed yet."""
-        for sentence in sentences:
-            if not self.quiet and sentence not in self.shown:
-                self._print(f"note: {sentence}")
-            self.shown.add(sentence)
+        self.lines.tell(sentences)
 
     def done(self, driver: Driver) -> None:
         """The last row."""
-        if self.quiet or driver.sums is None:
+        if self.lines.quiet or driver.sums is None:
             return
-        if self.live:
-            self._print("\r\x1b[K", end="")
-        else:
+        self.lines.clear()
+        if not self.lines.live:
             self._row(driver)
-
-    def _print(self, text: str, end: str = "\n") -> None:
-        try:
-            print(text, end=end, file=self.to, flush=True)
-        except OSError:  # stderr is closed, which is no reason to stop learning
-            self.quiet = True
 
     def _row(self, driver: Driver) -> None:
         """A row of the table: the risk so far, and of the examples since the last row."""
@@ -77,20 +123,16 @@ class Progress:
             return
         since = (loss - self.before[0]) / (mass - self.before[1]) if mass > self.before[1] else float("nan")
         self.before = loss, mass
-        if not self.headed:
-            self._print(_HEAD)
-            self.headed = True
         certificate = certified(driver, self.radius, thorough=False)
         regret = "–" if certificate is None else f"{certificate.regret_at_most:+,.1f}"
-        seconds = time.monotonic() - self.started
         risk = loss / mass if mass else float("nan")
         unlabelled = f"  ({driver.unlabelled:,} unlabelled)" if driver.unlabelled else ""
-        self._print(f"{driver.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15} {seconds:>8.1f}{unlabelled}")
+        first = f"{driver.examples:>12,} {risk:>11.6g} {since:>11.6g} {regret:>15}"
+        self.lines.row(_HEAD, f"{first} {self.lines.seconds:>8.1f}{unlabelled}")
 
     def _now(self, driver: Driver, share: float | None) -> str:
         """The line on a terminal."""
-        sums = driver.sums
-        seconds = time.monotonic() - self.started
+        sums, seconds = driver.sums, self.lines.seconds
         mass = float(sums[accounts.WEIGHT])
         risk = float(sums[accounts.LOSS]) / mass if mass else float("nan")
         parts = [

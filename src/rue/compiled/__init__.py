@@ -21,7 +21,8 @@ the types of its arguments when it is first called:
 
 What each name is for:
 
-- `parameter`, `Vector`: a class of settings, and the annotation of a field with several numbers;
+- `parameter`, `Vector`: a class of settings, and the annotation of a field with several numbers; `optional`: a field
+  that is written only where it is not its default (`written_fields`);
 - `values`: a named tuple of arrays and numbers with methods (a row, a point);
 - `kernel`, `parser`: compile a function; a parser goes through text and gets a second LLVM pass (fast back
   end only). Both make a `Kernel`;
@@ -45,10 +46,12 @@ from rue.compiled.parameters import (
     foreign,
     is_parameter,
     noinline,
+    optional,
     parameter,
     require_parameter,
     twin,
     values,
+    written_fields,
 )
 from rue.compiled.tracing import lanes
 
@@ -63,9 +66,11 @@ __all__ = [
     "lanes",
     "noinline",
     "on_long_compilation",
+    "optional",
     "parameter",
     "parser",
     "require_parameter",
     "twin",
     "values",
+    "written_fields",
 ]

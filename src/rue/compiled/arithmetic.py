@@ -31,7 +31,6 @@ __all__ = [
     "higher",
     "log",
     "log1p",
-    "log_roughly",
     "logistic",
     "lower",
     "root",
@@ -101,17 +100,6 @@ def exp_roughly(x: Any) -> Any:
     q = r * r
     s = (1.0 + r) + q * ((0.5 + r * (1.0 / 6.0)) + q * (1.0 / 24.0 + r * (1.0 / 120.0) + q * (1.0 / 720.0)))
     return s * from_bits((bits(shifted) + 1023) << 52)
-
-
-@inline
-def log_roughly(x: Any) -> Any:
-    """ln x to 3e−8, for x between 1e−300 and 1e300."""
-    above = bits(x) - _ROOT
-    m = from_bits((above & _MANTISSA) + _ROOT)
-    s = (m - 1.0) / (m + 1.0)
-    q = s * s
-    t = (2.0 + q * (2.0 / 3.0)) + (q * q) * (2.0 / 5.0 + q * (2.0 / 7.0))
-    return (from_bits((above >> 52) + 0x4338000000000000) - _ROUND) * _OCTAVE + s * t
 
 
 @lanes(2, abreast=LANES)

@@ -31,7 +31,7 @@ from numba.core import caching, compiler, config, serialize
 
 from rue.compiled.backend import BACK_END
 
-__all__ = ["LEVELS", "PREBUILT", "DiskCache", "cache_folder", "levels", "source_digest"]
+__all__ = ["LEVELS", "PREBUILT", "WITHOUT_KERNELS", "DiskCache", "cache_folder", "levels", "source_digest"]
 
 
 class DiskCache(caching._Cache):  # type: ignore[misc]  # Numba carries no types
@@ -112,6 +112,23 @@ LEVELS = {
     "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
 }
 """The levels of processors that kernels are prebuilt for, the best first, and the features that each adds."""
+WITHOUT_KERNELS = (
+    "audit.py",
+    "checks.py",
+    "cli/",
+    "cluster/",
+    "exports/",
+    "fleets/",
+    "games/",
+    "models/",
+    "proofs/",
+    "race/",
+    "reports/",
+    "river/",
+    "serve/",
+    "sklearn/",
+)
+"""Parts of the package that define no compiled code. Imports point downwards, so no kernel can call them either."""
 PREBUILT = Path(__file__).parents[1] / "prebuilt"
 """Kernels compiled when the package was built or set up (see `rue.cli.prebuild`)."""
 
@@ -131,15 +148,18 @@ def levels() -> tuple[str, ...]:
 
 @functools.cache
 def source_digest() -> str:
-    """The name of a folder of kernels: a digest of every source file of the package, Numba's version and Python's.
+    """The name of a folder of kernels: a digest of the sources that kernels are made of, Numba's version and Python's.
 
-    Numba's own cache looks at the kernel's file alone, so that after an edit of a loss the old slope would run on.
+    Numba's own cache looks at the kernel's file alone, so that after an edit of a loss the old slope would run on. Left
+    out are `WITHOUT_KERNELS`, so that after an edit of a command or a report nothing is compiled again.
     """
     compiler_and_python = numba.__version__, BACK_END, sys.implementation.cache_tag, sys.platform
     digest = hashlib.sha256(repr(compiler_and_python).encode())
     root = Path(__file__).parents[1]
     for source in sorted(file for file in root.rglob("*.py") if file.is_file()):  # an editor's lock is a dangling link
-        digest.update(source.relative_to(root).as_posix().encode() + b"\0" + source.read_bytes())
+        name = source.relative_to(root).as_posix()
+        if not name.startswith(WITHOUT_KERNELS):
+            digest.update(name.encode() + b"\0" + source.read_bytes())
     return f"kernels-{digest.hexdigest()[:16]}"
 
 

@@ -13,7 +13,6 @@ this module is imported only with the versions it was tested on (`rue.compiled.b
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]  # it carries no types
@@ -72,7 +71,7 @@ class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]  # as above
     """Whether Numba's cheap passes go before the full ones: it makes parsers a tenth faster and learners slower."""
 
     def finalize(self) -> None:
-        self._linking_libraries = list(dict.fromkeys(_needed(self)))
+        self._linking_libraries = list(_needed(self, {}))
         super().finalize()
 
     def _optimize_final_module(self) -> None:
@@ -87,12 +86,14 @@ class _Kernel(codegen.JITCodeLibrary):  # type: ignore[misc]  # as above
             passes.run(self._final_module, builder)
 
 
-def _needed(library: Any) -> Iterator[Any]:
-    """The libraries that a library calls, and those that these call."""
+def _needed(library: Any, found: dict[Any, None]) -> dict[Any, None]:
+    """The libraries that a library calls, and those that these call, in the order in which they are found."""
     for called in library._linking_libraries:
-        yield called
-        if isinstance(called, _Callee):
-            yield from _needed(called)
+        if called not in found:
+            found[called] = None
+            if isinstance(called, _Callee):
+                _needed(called, found)
+    return found
 
 
 # Compilers.

@@ -206,6 +206,8 @@ def _typeof(arg: Any) -> Any:
         return numba.types.NamedTuple([_typeof(field) for field in arg], type(arg))
     if isinstance(arg, Strided):
         return _typeof(arg.array).copy(layout="A")
+    if type(arg) is tuple:  # so that what is in a tuple has the types that it has elsewhere, and the same code
+        return numba.types.BaseTuple.from_types([_typeof(element) for element in arg])
     kind = numba.typeof(arg)
     if isinstance(kind, numba.types.Array) and not kind.mutable:
         return kind.copy(readonly=False)

@@ -30,10 +30,12 @@ __all__ = [
     "is_noinline",
     "is_parameter",
     "noinline",
+    "optional",
     "parameter",
     "require_parameter",
     "twin",
     "values",
+    "written_fields",
 ]
 
 Vector = Annotated[Any, "vector"]
@@ -129,6 +131,30 @@ def is_noinline(owner: type, name: str) -> bool:
     return any(getattr(base.__dict__.get(name), "_noinline", False) for base in owner.__mro__)
 
 
+def optional(default: Any) -> Any:
+    """The default of a field that is written, in `repr` and in model files, only where it differs from it.
+
+    For a field that came later than the class: files of before and after are then the same.
+
+    >>> @parameter
+    ... class Cup:
+    ...     size: float
+    ...     handle: float = optional(1.0)
+    >>> Cup(3), Cup(3, 2)
+    (Cup(size=3.0), Cup(size=3.0, handle=2.0))
+    """
+    return dataclasses.field(default=default, metadata={"optional": True})
+
+
+def written_fields(obj: Any) -> dict[str, Any]:
+    """The fields of a parameter by name, without those that are `optional` and have their default."""
+    return {
+        field.name: getattr(obj, field.name)
+        for field in dataclasses.fields(obj)
+        if not (field.metadata.get("optional") and getattr(obj, field.name) == field.default)
+    }
+
+
 def is_parameter(obj: Any) -> bool:
     """Whether the class of `obj` itself, not only one it inherits from, has the decorator `@parameter`."""
     return "Twin" in type(obj).__dict__
@@ -221,7 +247,8 @@ def _coerce(cls: type, name: str, kind: Any, value: Any) -> Any:
 
 def _written(self: Any) -> str:
     """As dataclasses write an object, but with no more than a few numbers of a vector."""
-    fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.repr}
+    shown_too = {field.name for field in dataclasses.fields(self) if field.repr}
+    fields = {name: field for name, field in written_fields(self).items() if name in shown_too}
     texts = {
         name: f"array({shown(field.tolist())})" if isinstance(field, np.ndarray) and field.size > 6 else repr(field)
         for name, field in fields.items()

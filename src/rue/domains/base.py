@@ -112,16 +112,34 @@ class Domain(Declared):
         return (self,)
 
     def as_ball(self, d: int) -> tuple[Any, float] | None:
-        """The centre and the radius, if the set is a Euclidean ball."""
+        """The centre and the radius, if the set is a Euclidean ball in `d` coordinates.
+
+        >>> import rue
+        >>> rue.Ball(2, centre=[1.0, 0.0]).as_ball(2), rue.Box(0, 1).as_ball(2)
+        ((array([1., 0.]), 2.0), None)
+        """
         return None
 
     def sides(self, d: int) -> tuple[Any, Any] | None:
-        """The lower and the upper ends of each coordinate, if the set is a box, bounded or not."""
+        """The lower and the upper ends of each of `d` coordinates, if the set is a box, bounded or not.
+
+        >>> import rue
+        >>> rue.Orthant().sides(2)
+        (array([0., 0.]), array([inf, inf]))
+        """
         return None
 
     @noinline
     def lowest(self, theta: Any, w: Any) -> bool:
-        """Write argmin over the set of ⟨θ, u⟩ into w, in compiled code; False when every point is one."""
+        """Write argmin over the set of ⟨θ, u⟩ into w, in compiled code; False when every point is one.
+
+        `theta` is θ. `FollowTheLeader` plays it for linear losses (docs/theory.md, A7).
+
+        >>> import numpy as np, rue
+        >>> w = np.zeros(2)
+        >>> rue.Ball(1).lowest(np.array([3.0, 4.0]), w), w
+        (True, array([-0.6, -0.8]))
+        """
         raise NotImplementedError
 
     @property
@@ -136,23 +154,56 @@ class Domain(Declared):
 
     @noinline
     def onto(self, w: Any, scratch: Any) -> Any:
-        """Replace w by its projection, in compiled code; returns how far from the set it may still be."""
+        """Replace w by its projection, in compiled code; returns how far from the set it may still be.
+
+        `scratch` has `scratch_rows` rows to work in. Users call `project`, which allocates both.
+
+        >>> import numpy as np, rue
+        >>> w = np.array([3.0, 4.0])
+        >>> rue.Ball(1).onto(w, np.empty((0, 2))), w
+        (0.0, array([0.6, 0.8]))
+        """
         raise NotImplementedError
 
     def support(self, v: Any) -> float:
-        """h_K(v) = sup over u in K of ⟨v, u⟩, or an upper bound of it."""
+        """h_K(v) = sup over u in K of ⟨v, u⟩, or an upper bound of it.
+
+        Regret against K is at most A + h_K(−S), which is why certificates ask for it (D1).
+
+        >>> import rue
+        >>> rue.Ball(2).support([3.0, 4.0]), rue.Orthant().support([-1.0, 0.0]), rue.Orthant().support([1.0, 0.0])
+        (10.0, 0.0, inf)
+        """
         return 0.0 if not np.any(self.vector(v)) else math.inf
 
     def support_near(self, v: Any, u: Any) -> float:
-        """An upper bound of h_K(v) that may be sharper than `support`, the more so the nearer u is to the maximiser."""
+        """An upper bound of h_K(v) that may be sharper than `support`, the more so the nearer u is to the maximiser.
+
+        >>> import rue
+        >>> both = rue.Intersection(rue.Box(0, 1), rue.Ball(1))
+        >>> both.support([3.0, 4.0]), round(both.support_near([3.0, 4.0], [0.6, 0.8]), 6)
+        (5.0, 5.0)
+        """
         return float(self.support(v))
 
     def bounded_part(self, v: Any) -> Any:
-        """A vector near v along which the set is known to end: v itself where that is not known."""
+        """A vector near v along which the set is known to end: v itself where that is not known.
+
+        A halfspace ends along its normal only: of `v` that part is returned.
+
+        >>> import rue
+        >>> rue.Halfspace([0.0, 2.0], 1.0).bounded_part([5.0, 3.0])
+        array([0., 3.])
+        """
         return v
 
     def diameter(self, d: int) -> float:
-        """The largest distance between two points of the set in d coordinates, or an upper bound of it."""
+        """The largest distance between two points of the set in d coordinates, or an upper bound of it.
+
+        >>> import rue
+        >>> rue.Box(0, 1).diameter(4), rue.Reals().diameter(4)
+        (2.0, inf)
+        """
         return math.inf
 
     def project(self, w: Any) -> Any:
@@ -160,7 +211,13 @@ class Domain(Declared):
         return self.project_with_residual(w)[0]
 
     def project_with_residual(self, w: Any) -> tuple[Any, float]:
-        """The projection, and how far off it may be where it has no closed form."""
+        """The projection, and how far off it may be where it has no closed form.
+
+        >>> import rue
+        >>> point, residual = rue.Ball(1).project_with_residual([0.0, 3.0])
+        >>> point, residual
+        (array([0., 1.]), 0.0)
+        """
         point = self.vector(w).copy()
         if not np.isfinite(point).all():
             raise DataError(f"{shown(w)} cannot be projected onto {self!r}: it holds numbers that are not finite.")
@@ -175,13 +232,23 @@ class Domain(Declared):
         return point, float(residual)
 
     def contains(self, w: Any, tolerance: float = 1e-9) -> bool:
-        """Whether w lies in the set, up to `tolerance` times its size."""
+        """Whether w lies in the set, up to `tolerance` times its size.
+
+        >>> import rue
+        >>> rue.Ball(1).contains([0.6, 0.8]), rue.Ball(1).contains([0.6, 0.9])
+        (True, False)
+        """
         point = self.vector(w)
         away = norm(point - self.project(point))
         return away <= tolerance * (1.0 + norm(point))
 
     def nearby(self, w: Any, centre: Any = None, tolerance: float = 1e-9) -> Any:
-        """A point near w that `contains` accepts, perhaps on the way to `centre`; None where the search finds none."""
+        """A point near w that `contains` accepts at a `tolerance`, perhaps on the way to `centre`; None if not found.
+
+        >>> import rue
+        >>> rue.Simplex().nearby([0.7, 0.7])
+        array([0.5, 0.5])
+        """
         point = self.vector(w)
         if not np.isfinite(point).all():
             return None
@@ -190,7 +257,12 @@ class Domain(Declared):
         return point if self.contains(point, tolerance) else None
 
     def vector(self, v: Any) -> Any:
-        """v as an array of as many numbers as the set has coordinates."""
+        """v as an array of as many numbers as the set has coordinates.
+
+        >>> import rue
+        >>> rue.Ball(1).vector([1, 2])
+        array([1., 2.])
+        """
         try:
             array = np.atleast_1d(np.asarray(v, dtype=np.float64))
         except (TypeError, ValueError) as error:
@@ -211,11 +283,25 @@ class Domain(Declared):
             ) from error
 
     def start(self, d: int) -> Any:
-        """w_1: the projection of 0."""
+        """w_1 in `d` coordinates: the projection of 0, which is 0 where the set contains it.
+
+        >>> import rue
+        >>> rue.Simplex().start(4)
+        array([0.25, 0.25, 0.25, 0.25])
+        """
         return self.project(np.zeros(d))
 
     def require(self, d: int) -> None:
-        """Refuse a number of coordinates that the set does not have."""
+        """Refuse a number `d` of coordinates that the set does not have.
+
+        >>> import rue
+        >>> rue.Halfspace([1.0, 1.0]).require(2)
+        >>> try:
+        ...     rue.Halfspace([1.0, 1.0]).require(3)
+        ... except rue.SettingsError as error:
+        ...     print(str(error)[:60])
+        Halfspace has 2 coordinates, but the point has 3 (an interce
+        """
         if self.dimension is not None and self.dimension != d:
             raise SettingsError(
                 f"{type(self).__name__} has {self.dimension} coordinates, but the point has {shown(d)} "

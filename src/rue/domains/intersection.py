@@ -130,7 +130,11 @@ class Intersection(Domain):
         return self.members
 
     def built_from(self) -> Sequence[Domain]:
-        """The arguments that build it again, in their order; other parameters are built from their fields by name."""
+        """The arguments that build it again, in their order; other parameters are built from their fields by name.
+
+        >>> Intersection("ball:1", "orthant").built_from()
+        [Ball(radius=1.0), Orthant()]
+        """
         return self.members
 
     @property
@@ -153,6 +157,7 @@ class Intersection(Domain):
             size = 0.0
             for j in range(w.size):
                 size = max(size, abs(w[j]))
+            # 1e-9 is what `contains` allows for.
             if not 1e-9 * (1.0 + size) < off < math.inf:
                 break
             off = self.approach(w, scratch)
@@ -160,7 +165,15 @@ class Intersection(Domain):
 
     @noinline
     def approach(self, w: Any, scratch: Any) -> Any:
-        """Dykstra's algorithm once; the sets' corrections, which add up to the whole move, are left in `scratch`."""
+        """Dykstra's algorithm once; the sets' corrections, which add up to the whole move, are left in `scratch`.
+
+        `w` is moved in place; what is returned is the residual (`Intersection` says what that is).
+
+        >>> import numpy as np
+        >>> w, both = np.array([3.0, -4.0]), Intersection("ball:1", "orthant")
+        >>> both.approach(w, np.empty((both.scratch_rows, 2))) < 1e-9, w.round(6)
+        (True, array([1., 0.]))
+        """
         size = 0.0
         for i in range(scratch.shape[0]):
             for j in range(w.size):
@@ -172,13 +185,19 @@ class Intersection(Domain):
         change = 0.0
         for _ in range(_SWEEPS):
             change = self.sets.sweep(w, scratch, 0)
+            # Both are squares: a sweep that moves the corrections by 1e-15 of the size of w changes nothing that a
+            # double shows.
             if not change > 1e-30 * (1.0 + size):
                 change = 0.0
                 break
         return max(math.sqrt(change), self.sets.farthest(w, scratch))
 
     def residual(self, w: Any) -> float:
-        """What Dykstra's algorithm leaves undone at w."""
+        """What Dykstra's algorithm leaves undone at w.
+
+        >>> Intersection("ball:1", "orthant").residual([3.0, -4.0]) < 1e-9
+        True
+        """
         return self.project_with_residual(w)[1]
 
     def contains(self, w: Any, tolerance: float = 1e-9) -> bool:

@@ -206,13 +206,27 @@ class Box(Domain):
         return self.dimension is None and bool(self.lower[0] <= 0.0 <= self.upper[0])
 
     def clip(self, j: Any, value: Any) -> Any:
-        """The nearest number to `value` that coordinate j may have."""
+        """The nearest number to `value` that coordinate j may have.
+
+        >>> float(Box(-1, 1).clip(0, 3.0))
+        1.0
+        """
         return min(self.high(j), max(self.low(j), value))
 
     def low(self, j: Any) -> Any:
+        """The lower end of coordinate j.
+
+        >>> float(Box([-1, -2], 1).low(1))
+        -2.0
+        """
         return self.lower[j] if self.lower.size > 1 else self.lower[0]
 
     def high(self, j: Any) -> Any:
+        """The upper end of coordinate j.
+
+        >>> float(Box(0, [1, 2]).high(1))
+        2.0
+        """
         return self.upper[j] if self.upper.size > 1 else self.upper[0]
 
     def onto(self, w: Any, scratch: Any) -> float:
@@ -221,7 +235,11 @@ class Box(Domain):
         return 0.0
 
     def side(self, j: Any) -> Any:
-        """D_j, the length of the box along coordinate j."""
+        """D_j, the length of the box along coordinate j.
+
+        >>> float(Box([-1, -2], 1).side(1))
+        3.0
+        """
         return self.high(j) - self.low(j)
 
     def lowest(self, theta: Any, w: Any) -> bool:
@@ -282,9 +300,19 @@ class Orthant(Domain):
         return np.zeros(d), np.full(d, np.inf)
 
     def clip(self, j: Any, value: Any) -> Any:
+        """The nearest number to `value` that coordinate j may have: 0 or more, whichever j it is.
+
+        >>> Orthant().clip(0, -3.0)
+        0.0
+        """
         return max(0.0, value)
 
     def side(self, j: Any) -> Any:
+        """D_j, the length of the set along any coordinate j: it has no end.
+
+        >>> Orthant().side(0)
+        inf
+        """
         return math.inf
 
     def onto(self, w: Any, scratch: Any) -> float:

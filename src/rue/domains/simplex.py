@@ -43,7 +43,14 @@ class Simplex(Domain):
             raise SettingsError(f"Simplex: total must be positive and finite, not {self.total}.")
 
     def threshold(self, w: Any) -> float:
-        """τ with Σ [w_j − max w − τ]₊ = total; below the maximum, where nothing cancels."""
+        """τ with Σ [w_j − max w − τ]₊ = total; below the maximum, where nothing cancels.
+
+        The projection of `w` is [w_j − max w − τ]₊ (Duchi, Shalev-Shwartz, Singer and Chandra 2008).
+
+        >>> import numpy as np
+        >>> round(float(Simplex(1).threshold(np.array([0.7, 0.7]))), 6)
+        -0.5
+        """
         top, tau = -math.inf, -self.total  # the largest alone accounts for at least this
         for j in range(w.size):
             top = max(top, w[j])

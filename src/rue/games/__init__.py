@@ -8,6 +8,7 @@ What an opponent's theorem says it forces is part of the result, and so is what 
 (99.0, 'follow the leader pays 99, which is T − 1 − w_1/2, where always playing 0 pays nothing', True)
 """
 
+from rue.games.absolute import AbsoluteAdversary
 from rue.games.adversaries import (
     FlipFlop,
     MarginAdversary,
@@ -16,28 +17,37 @@ from rue.games.adversaries import (
     RandomSigns,
     Stochastic,
 )
+from rue.games.distribution import NumberFromDistribution
 from rue.games.game import Game
+from rue.games.many import Estimate, Games, play_many
 from rue.games.opponents import ConvexRound, ExampleRound, Forced, LinearRound, Move, Opponent, Round, Setting
 from rue.games.rounds import play
+from rue.games.same import SameFunction
 from rue.registry import import_modules
 
 __all__ = [
+    "AbsoluteAdversary",
     "ConvexRound",
+    "Estimate",
     "ExampleRound",
     "FlipFlop",
     "Forced",
     "Game",
+    "Games",
     "LinearRound",
     "MarginAdversary",
     "Move",
+    "NumberFromDistribution",
     "NumberGuessing",
     "Opponent",
     "OrthogonalAdversary",
     "RandomSigns",
     "Round",
+    "SameFunction",
     "Setting",
     "Stochastic",
     "play",
+    "play_many",
 ]
 
 import_modules(__name__, __path__)

@@ -11,6 +11,16 @@ import numpy as np
 
 from rue.domains import Domain
 from rue.errors import SettingsError, shown
+from rue.games.geometry import (
+    ends,
+    far_direction,
+    first,
+    inner_ball,
+    orthogonal,
+    require_positive,
+    require_whole,
+    symmetric,
+)
 from rue.games.opponents import ExampleRound, Forced, LinearRound, Move, Opponent, Reveal, Setting
 from rue.losses import Square
 from rue.registry import register
@@ -46,9 +56,9 @@ class MarginAdversary(Opponent):
     counts_mistakes = True
 
     def __post_init__(self) -> None:
-        _whole(self, "n", 1)
+        require_whole(self, "n", 1)
         object.__setattr__(self, "d", self.n if self.d is None else self.d)
-        _whole(self, "d", self.n)
+        require_whole(self, "d", self.n)
 
     @property
     def usual_rounds(self) -> int:  # type: ignore[override]  # here it depends on n
@@ -87,14 +97,14 @@ class MarginAdversary(Opponent):
             loss is None
             or loss.depends_on != "margin"
             or not domain.exact_support
-            or not _symmetric(domain, game.points.shape[1])
+            or not symmetric(domain, game.points.shape[1])
         ):
             return None
         best = np.full(game.T, math.nan)
         for t in range(1, game.T + 1):
             k = min(t, self.n)
             if t % k == 0:
-                m = domain.support(_first(k, game.points.shape[1])) / k
+                m = domain.support(first(k, game.points.shape[1])) / k
                 best[t - 1] = t * loss.value(m, 1.0)
         return best
 
@@ -124,34 +134,34 @@ class OrthogonalAdversary(Opponent):
     L: float = 1.0
 
     def __post_init__(self) -> None:
-        _whole(self, "d", 2)
-        _positive(self, "L")
+        require_whole(self, "d", 2)
+        require_positive(self, "L")
 
     @property
     def lipschitz(self) -> float:  # type: ignore[override]
         return self.L
 
     def refuse(self, setting: Setting) -> None:
-        if _inner_ball(setting.domain, setting.d) is None:
+        if inner_ball(setting.domain, setting.d) is None:
             raise SettingsError(
                 f"OrthogonalAdversary: its theorem is about a ball (or a bounded box, or the ℓ1 ball), not about "
                 f"{setting.domain!r}: give the learner a domain such as 'ball:1'."
             )
 
     def begin(self, setting: Setting) -> Reveal:
-        centre = (_inner_ball(setting.domain, setting.d) or (0.0, 0.0))[0]
+        centre = (inner_ball(setting.domain, setting.d) or (0.0, 0.0))[0]
         S = np.zeros(setting.d)  # Σ g_i / L
 
         def reveal(move: Move) -> LinearRound:
             nonlocal S
-            unit = _orthogonal(S, move.point - centre)
+            unit = orthogonal(S, move.point - centre)
             S = S + unit
             return LinearRound(self.L * unit)
 
         return reveal
 
     def forced(self, game: Game) -> Forced:
-        U = (_inner_ball(game.domain, game.points.shape[1]) or (0.0, 0.0))[1]
+        U = (inner_ball(game.domain, game.points.shape[1]) or (0.0, 0.0))[1]
         value = U * self.L * math.sqrt(game.T)
         words = f"every learner has a regret of at least U·L·√T = {value:,.4g} with U = {U:g} and L = {self.L:g}"
         return Forced("C2", "regret", "at least", value, words)
@@ -163,7 +173,7 @@ class RandomSigns(Opponent):
     """C3: linear losses ±L along the line through two far points of the domain, the sign by a fair coin.
 
     Expected regret at least (√2/4)·D·L·√T from every learner, with equality at T = 2. A single game may have less, so
-    `game.holds` is None.
+    `game.holds` is None. `d` is the number of coordinates, by default the domain's.
 
     >>> from rue.games import play
     >>> play("ogd:domain=ball:1", RandomSigns(), 100, seed=3).forced.in_expectation
@@ -176,9 +186,9 @@ class RandomSigns(Opponent):
     d: int | None = None
 
     def __post_init__(self) -> None:
-        _positive(self, "L")
+        require_positive(self, "L")
         if self.d is not None:
-            _whole(self, "d", 1)
+            require_whole(self, "d", 1)
 
     @property
     def lipschitz(self) -> float:  # type: ignore[override]
@@ -192,7 +202,7 @@ class RandomSigns(Opponent):
             )
 
     def begin(self, setting: Setting) -> Reveal:
-        slope = self.L * _far_direction(setting.domain, setting.d)
+        slope = self.L * far_direction(setting.domain, setting.d)
         signs = 2.0 * setting.rng.integers(0, 2, size=setting.rounds) - 1.0
         return lambda move: LinearRound(signs[move.t - 1] * slope)
 
@@ -222,7 +232,7 @@ class FlipFlop(Opponent):
     lipschitz = 1.0
 
     def refuse(self, setting: Setting) -> None:
-        if _inner_ball(setting.domain, setting.d) is None or not setting.domain.exact_support:
+        if inner_ball(setting.domain, setting.d) is None or not setting.domain.exact_support:
             raise SettingsError(
                 f"FlipFlop: it is played on an interval, not on {setting.domain!r}: give the learner a domain such as "
                 "'interval:-1,1'."
@@ -239,9 +249,9 @@ class FlipFlop(Opponent):
         return np.zeros(1)
 
     def forced(self, game: Game) -> Forced | None:
-        if game.learner.algorithm.family != "leader":
+        if game.algorithm is None or game.algorithm.family != "leader":
             return None
-        low, high = _ends(game.domain)
+        low, high = ends(game.domain)
         evens, odds = game.T // 2, (game.T - 1) // 2
         value = high * evens - low * odds - 0.5 * float(game.points[0, 0])
         words = f"follow the leader pays {value:,.6g}"
@@ -291,7 +301,7 @@ class NumberGuessing(Opponent):
         """2·|w − y| at its largest."""
         if not domain.bounded:
             return None
-        low, high = _ends(domain)
+        low, high = ends(domain)
         return 2.0 * max(high, 1.0 - low)
 
     def begin(self, setting: Setting) -> Reveal:
@@ -302,7 +312,9 @@ class NumberGuessing(Opponent):
         return lambda move: ExampleRound(one, float(drawn[(move.t - 1) % drawn.size]))
 
     def forced(self, game: Game) -> Forced | None:
-        algorithm: Any = game.learner.algorithm
+        algorithm: Any = game.algorithm
+        if algorithm is None:
+            return None
         leads = algorithm.family == "leader" or (algorithm.family == "descent" and algorithm.step == Strong(2.0))
         if not leads or not (game.domain.contains([0.0]) and game.domain.contains([1.0])):
             return None
@@ -333,7 +345,7 @@ class Stochastic(Opponent):
     loss = "own"
 
     def __post_init__(self) -> None:
-        _whole(self, "d", 1)
+        require_whole(self, "d", 1)
         if not isinstance(self.noise, int | float) or not 0.0 <= self.noise < math.inf:
             raise SettingsError(f"Stochastic: noise must be a number ≥ 0, not {shown(self.noise)}.")
 
@@ -351,86 +363,3 @@ class Stochastic(Opponent):
             return x, target + self.noise * rng.normal()
         right = rng.random() >= self.noise
         return x, 1.0 if (target > 0.0) == right else -1.0
-
-
-# Geometry.
-
-
-def _orthogonal(S: Any, v: Any) -> Any:
-    """The unit vector orthogonal to S with the largest inner product with v, or any where v is a multiple of S."""
-    square = float(S @ S)
-    s = S / math.sqrt(square) if square > 0.0 else S
-    largest = float(np.abs(v).max())
-    q = _without(v / largest, s) if largest > 0.0 else v
-    if float(q @ q) <= 1e-18:
-        q = np.zeros(S.size)
-        q[np.abs(s).argmin()] = 1.0
-        q = _without(q, s)
-    q = _without(q / math.sqrt(q @ q), s)  # once more: what rounding left of s would add up over the rounds
-    q /= math.sqrt(q @ q)
-    return q if float(q @ v) >= 0.0 else -q
-
-
-def _without(v: Any, s: Any) -> Any:
-    """v less its part along the unit vector s."""
-    return v - (v @ s) * s
-
-
-def _inner_ball(domain: Domain, d: int) -> tuple[Any, float] | None:
-    """The centre and the radius of the largest ball inside a ball, a bounded box or an ℓ1 ball; None for other sets."""
-    box = domain.sides(d) if domain.bounded else None
-    if box is not None:
-        return (box[0] + box[1]) / 2.0, float(np.min(box[1] - box[0])) / 2.0
-    if domain.l1_radius is not None:
-        return np.zeros(d), domain.l1_radius / math.sqrt(d)
-    return domain.as_ball(d)
-
-
-def _far_direction(domain: Domain, d: int) -> Any:
-    """The direction from one to the other of two points of the domain at its diameter's distance."""
-    v, box = _first(1, d), domain.sides(d)
-    if box is not None:
-        v = box[1] - box[0]
-    elif domain.simplex_total is not None and d > 1:
-        v[1] = -1.0
-    length = float(np.linalg.norm(v))
-    return v / length if length > 0.0 else _first(1, d)
-
-
-def _first(k: int, d: int) -> Any:
-    """A vector with 1 in the first k of d coordinates and 0 in the others."""
-    v = np.zeros(d)
-    v[:k] = 1.0
-    return v
-
-
-def _ends(domain: Domain) -> tuple[float, float]:
-    """The ends of an interval."""
-    return -domain.support([-1.0]), domain.support([1.0])
-
-
-def _symmetric(domain: Domain, d: int) -> bool:
-    """Whether flipping a sign or exchanging two coordinates leaves the domain as it is."""
-    box = domain.sides(d)
-    if box is not None:
-        return bool(np.all(box[1] == box[1][0]) and np.all(box[0] == -box[1][0]))
-    return domain.l1_radius is not None or domain.centred_radius is not None
-
-
-# Arguments.
-
-
-def _whole(opponent: Any, name: str, least: int) -> None:
-    """Refuse an argument that is no whole number, or less than `least`."""
-    value = getattr(opponent, name)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise SettingsError(
-            f"{type(opponent).__name__}: {name} must be a whole number, at least {least}, not {shown(value)}."
-        )
-
-
-def _positive(opponent: Any, name: str) -> None:
-    """Refuse an argument that is no positive number."""
-    value = getattr(opponent, name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < math.inf:
-        raise SettingsError(f"{type(opponent).__name__}: {name} must be positive and finite, not {shown(value)}.")

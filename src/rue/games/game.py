@@ -11,8 +11,10 @@ import numpy as np
 
 from rue.domains import Domain
 from rue.errors import DataError
+from rue.games.curved import curved_bounds, curved_certificate
 from rue.games.opponents import ExampleRound, Forced, LinearRound, Opponent, Round
 from rue.learners import Learner
+from rue.learners.algorithm import Algorithm
 from rue.losses import Loss
 from rue.regret import Bound, best_in_hindsight, bounds
 from rue.runs.replay import trace
@@ -26,7 +28,7 @@ class Game:
 
     Regret, Σ ℓ_t(w_t) − inf over K of Σ ℓ_t(u), compares with the best point of the learner's domain. It is a number
     where that point has a closed form (linear losses, squares of one number, the margin adversary), and always an
-    interval.
+    interval. The `player` is a learner of the user's own, as it was played.
 
     >>> from rue.games import play
     >>> game = play("ogd:domain=ball:1", "orthogonal:2", 100)
@@ -36,15 +38,15 @@ class Game:
     docs/theory.md, Q3, Q5 and section 5.
     """
 
-    learner: Learner
-    """The learner as it stands after the game: a fresh one with the settings of the one given."""
+    learner: Any
+    """The learner as it stands after the game: a fresh one with the settings of the one given, a copy of your own."""
     opponent: Opponent
     loss_named: Loss | None
     """The loss of the examples; None where rounds are functions of the point."""
     rounds: tuple[Any, ...]
     """The rounds revealed."""
     points: Any
-    """w_t, T × d."""
+    """w_t, T × d; NaN for a learner of your own that predicts without a point."""
     losses: Any
     """ℓ_t(w_t)."""
     gradients: Any
@@ -55,6 +57,17 @@ class Game:
     """p_t, where rounds are examples."""
     labels: Any = None
     """y_t, where rounds are examples."""
+    player: Any = dataclasses.field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What the learner is called."""
+        return str(self.player.name)
+
+    @property
+    def algorithm(self) -> Algorithm | None:
+        """The algorithm of rue's that played, of which theorems speak; None for a learner of your own."""
+        return self.learner.algorithm if isinstance(self.learner, Learner) else None
 
     @property
     def T(self) -> int:
@@ -64,7 +77,7 @@ class Game:
     @property
     def domain(self) -> Domain:
         """K, the set of the comparators."""
-        domain: Domain = self.learner.domain
+        domain: Domain = self.player.domain
         return domain
 
     @property
@@ -91,7 +104,13 @@ class Game:
         return float(np.sqrt(np.max(np.einsum("td,td->t", self.gradients, self.gradients))))
 
     def loss_of(self, u: Any) -> float:
-        """Σ ℓ_t(u), what another point would have paid."""
+        """Σ ℓ_t(u), what another point would have paid.
+
+        >>> import rue
+        >>> game = rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=2), rounds=10)
+        >>> game.loss_of([0.0, 0.0])
+        0.0
+        """
         u = self.domain.vector(u)
         if u.size != self.points.shape[1]:
             raise DataError(f"the point has {u.size} coordinates, but the game was played in {self.points.shape[1]}.")
@@ -118,8 +137,8 @@ class Game:
     def comparator_loss(self) -> tuple[float, float]:
         """inf over K of Σ ℓ_t(u): an interval, a single number twice where there is a closed form.
 
-        Otherwise by `best_in_hindsight` where rounds are examples; else from below by D1, Σℓ_t − A − h_K(−S), and from
-        above by the best of a few points of K.
+        Otherwise by `best_in_hindsight` where rounds are examples; else from below by D1, Σℓ_t − A − h_K(−S), or by D2
+        where rounds tell their strong convexity, and from above by the best of a few points of K.
         """
         best = float(self.best_losses[-1])
         if not math.isnan(best):
@@ -130,8 +149,7 @@ class Game:
             ).interval
         A, S = float(self.products.sum()), self.gradients.sum(axis=0)
         low = self.loss - A - self.domain.support(-S)
-        if math.isnan(low):
-            low = -math.inf
+        low = max(-math.inf if math.isnan(low) else low, self.loss - curved_certificate(self))
         high = min(self.loss_of(u) for u in self._candidates())
         return min(low, high), high
 
@@ -169,13 +187,25 @@ class Game:
         return np.cumsum(self.losses) - self.best_losses
 
     def regret_at(self, t: int) -> float:
-        """The regret after round t, counting from 1."""
+        """The regret after round t, counting from 1.
+
+        >>> import rue
+        >>> game = rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=2), rounds=10)
+        >>> game.regret_at(10) == game.regret
+        True
+        """
         if not 1 <= t <= self.T:
             raise DataError(f"round {t} was not played: the game has the rounds 1 to {self.T}.")
         return float(self.regrets[t - 1])
 
     def regret_against(self, u: Any) -> float:
-        """Σ ℓ_t(w_t) − Σ ℓ_t(u) (Q2)."""
+        """Σ ℓ_t(w_t) − Σ ℓ_t(u), the regret against one point u (Q2).
+
+        >>> import rue
+        >>> game = rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=2), rounds=10)
+        >>> game.regret_against([0.0, 0.0]) == game.loss
+        True
+        """
         return self.loss - self.loss_of(u)
 
     @property
@@ -208,9 +238,14 @@ class Game:
     def bounds(self) -> list[Bound]:
         """What the theorems B1 to B10 allow the learner, each with its assumptions checked on this game.
 
-        Those of a regularised learner speak of regularised rounds, so they are not compared with the game's regret.
+        Those of a regularised learner speak of regularised rounds, so they are not compared with the game's regret. Of
+        a learner of your own they say nothing.
         """
-        fresh = Learner(self.learner.algorithm, intercept=False, d=self.points.shape[1])
+        if self.algorithm is None:
+            return []
+        if (curved := curved_bounds(self)) is not None:
+            return curved
+        fresh = Learner(self.algorithm, intercept=False, d=self.points.shape[1])
         if self.loss_named is not None:
             seen = trace(fresh, self._features(), self.labels)
         else:
@@ -218,14 +253,20 @@ class Game:
         return bounds(seen, regret=None if seen.lambda_ else self.regret_interval[1])
 
     def plot(self, path: Any = None) -> Any:
-        """Regret round by round as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
+        """Regret round by round as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it.
+
+        >>> import rue
+        >>> game = rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=2), rounds=10)
+        >>> len(game.plot().axes)
+        1
+        """
         from rue.pictures.plots import draw_game
 
         return draw_game(self, path)
 
     def __str__(self) -> str:
         low, high = self.comparator_loss
-        sentences = [f"{self.learner.algorithm.name} against {self.opponent!r}, {self.T:,} rounds in {self.domain!r}:"]
+        sentences = [f"{self.name} against {self.opponent!r}, {self.T:,} rounds in {self.domain!r}:"]
         sentences.append(f"it lost {self.loss:,.4g}")
         if low == high:
             sentences.append(f"and the best point in hindsight {low:,.4g}, a regret of {self.loss - low:+,.4g}.")

@@ -66,10 +66,16 @@ class LinearRound:
     g: Any
 
     def value(self, w: Any) -> float:
+        """⟨g, w⟩."""
         return float(np.dot(self.g, w))
 
     def subgradient(self, w: Any) -> Any:
-        return self.g
+        """g, whatever w is: an array of its own, which may be changed.
+
+        >>> LinearRound([1.0, 2.0]).subgradient([3.0, -1.0])
+        array([1., 2.])
+        """
+        return np.array(self.g, dtype=np.float64)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +96,9 @@ class ExampleRound:
 class ConvexRound:
     """Any convex function of w, from its value and its subgradient as two functions.
 
-    `play` tries the subgradient inequality at points played before, and refuses a function that breaks it.
+    `play` tries the subgradient inequality at points played before and elsewhere in the set, and refuses a function
+    that breaks it. `strongly_convex`, if told, is the round's μ_t: a learner with the step `strong` then takes 1/Σμ_i,
+    and the inequality is tried with (μ_t/2)‖u − w‖² (A4, B22).
 
     >>> ConvexRound(lambda w: abs(w[0]), lambda w: [1.0 if w[0] > 0 else -1.0]).value([-2.0])
     2.0
@@ -100,6 +108,7 @@ class ConvexRound:
 
     value: Callable[[Any], float]
     subgradient: Callable[[Any], Any]
+    strongly_convex: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -130,10 +139,13 @@ class Setting:
     domain: Domain
     """K, the learner's."""
     d: int
+    """The number of coordinates."""
     loss: Any
     """The loss of the examples; the linear loss where rounds are functions of the point."""
     rounds: int
+    """How many rounds will be played."""
     rng: np.random.Generator
+    """Where all randomness comes from, so that a seed repeats a game."""
 
 
 Reveal = Callable[[Move], Any]
@@ -156,8 +168,10 @@ class Forced:
     quantity: Literal["regret", "mistakes", "loss"]
     relation: Literal["at least", "at most", "exactly"]
     value: float
+    """The number."""
     words: str
     in_expectation: bool = False
+    """Whether it is true on average over the opponent's lots, not of every game."""
 
     def __float__(self) -> float:
         return float(self.value)
@@ -195,24 +209,69 @@ class Opponent(Declared):
     """Whether y·p ≤ 0 counts as a mistake whatever the loss."""
 
     def begin(self, setting: Setting) -> Reveal:
-        """A fresh state, in the form of the function that answers each move."""
+        """A fresh state, in the form of the function that answers each move.
+
+        `setting` is what was agreed.
+
+        >>> import numpy as np, rue
+        >>> setting = Setting(rue.Ball(1), 2, None, 10, np.random.default_rng(0))
+        >>> reveal = rue.OrthogonalAdversary(d=2).begin(setting)
+        >>> reveal(Move(1, np.zeros(2), None)).g
+        array([1., 0.])
+        """
         raise NotImplementedError
 
     def lipschitz_on(self, domain: Domain) -> float | None:
-        """The bound on the subgradients at points of a domain."""
+        """The bound on the subgradients at points of a `domain`.
+
+        >>> import rue
+        >>> rue.OrthogonalAdversary(d=2).lipschitz_on(rue.Ball(1))
+        1.0
+        """
         return self.lipschitz
 
     def refuse(self, setting: Setting) -> None:
-        """Raise the sentence a user needs if this game makes no sense."""
+        """Raise the sentence a user needs if this `setting` makes no sense.
+
+        >>> import rue
+        >>> try:
+        ...     rue.play(rue.OGD(domain="reals", step="fixed:1"), rue.FlipFlop())
+        ... except rue.SettingsError as error:
+        ...     print(error)
+        FlipFlop: it is played on an interval, not on Reals(): give the learner a domain such as 'interval:-1,1'.
+        """
 
     def hindsight(self, game: Game) -> Any:
-        """inf over K of the total loss of the first t rounds, for every t, NaN where unknown; None leaves it open."""
+        """inf over K of the total loss of the first t rounds, for every t, NaN where unknown; None leaves it open.
+
+        `game` has the rounds that were played.
+
+        >>> import rue
+        >>> rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=2), rounds=4).comparator_loss[0] <= 0.0
+        True
+        """
         return None
 
     def witness(self, game: Game) -> Any:
-        """The point the theorem compares with, if it names one."""
+        """The point the theorem compares with, if it names one.
+
+        `game` is as for `hindsight`.
+
+        >>> import rue
+        >>> game = rue.play("perceptron", "margin:4")
+        >>> game.opponent.witness(game).shape
+        (4,)
+        """
         return None
 
     def forced(self, game: Game) -> Forced | None:
-        """What the theorem behind this opponent says of a game, if anything."""
+        """What the theorem behind this opponent says of a game, if anything.
+
+        `game` is as for `hindsight`.
+
+        >>> import rue
+        >>> print(rue.play("perceptron", "margin:9").forced.words)
+        any deterministic learner makes at least 9 mistakes here, though a unit vector separates the data with margin
+        1/√9
+        """
         return None

@@ -13,35 +13,58 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError, SettingsError, shown
+from rue.games.curved import curvature_of
 from rue.games.game import Game
 from rue.games.opponents import ExampleRound, LinearRound, Move, Opponent, Setting
+from rue.games.players import Native, Player, player_of
 from rue.learners import Learner
 from rue.losses import Linear, Loss
 from rue.registry import make
 
 __all__ = ["enter", "play"]
 
+_LOTS = 1
+"""Beside the seed, so that a randomised learner and its opponent draw different lots."""
 _CHECKED = 50
-"""In so many rounds the subgradient inequality is checked, at w_1 and at the point played before."""
+"""In so many rounds the subgradient inequality is checked, at w_1, at the point played before and at one drawn."""
 
 
-def play(learner: Learner | str, opponent: Opponent | str, rounds: int | None = None, *, seed: int = 0) -> Game:
+def play(
+    learner: Any,
+    opponent: Opponent | str,
+    rounds: int | None = None,
+    *,
+    seed: int = 0,
+    domain: Any = None,
+    loss: Any = None,
+) -> Game:
     """Let a learner and an opponent play; the opponent sees each point before it chooses that round's loss.
 
-    Both may be specs. The learner given is never changed: a fresh one with its settings plays, without an intercept and
-    with the opponent's losses; the step 'theory' takes its G from the opponent. The same seed gives the same game.
+    Both may be specs. The learner given is never changed. One of rue's plays afresh with its settings, without an
+    intercept and with the opponent's losses; the step 'theory' takes its G from the opponent. The same seed gives the
+    same game.
+
+    A learner of your own is any object with `predict(x)` and `update(x, y)`; or with `point` (an attribute or a method)
+    and `update(part)`, which is given the round, with its `value(w)` and `subgradient(w)`; or a function of the past:
+    `f(past)` returns the point, past being the rounds so far, and `f(past, x)` the prediction, past being pairs (x, y).
+    An object's `begin(setting)`, if it has one, comes first: `setting` has the `domain`, `d`, the `loss`, the number of
+    `rounds`, and `rng`, from which randomised ones draw; a function asks for the argument `rng`. `domain` and `loss`
+    are for learners of your own that do not have them: the set of the points, and what predictions are scored by. The
+    opponent sees what was drawn in the round; `play_many` estimates expectations.
 
     >>> from rue.games import OrthogonalAdversary
     >>> from rue.learners import OGD
     >>> game = play(OGD(domain="ball:1"), OrthogonalAdversary(d=5), rounds=10_000)
     >>> round(float(game.forced), 6), game.regret >= float(game.forced)
     (100.0, True)
+    >>> def nearest(past, x):  # the label of the nearest example so far: no linear model, and it errs all the same
+    ...     return min(past, key=lambda one: abs(one[0] - x).sum())[1] if past else 1.0
+    >>> play(nearest, "margin:25").mistakes
+    25
 
     docs/theory.md, Q5 and section 5.
     """
-    player, facing = make("learner", learner), make("opponent", opponent)
-    if not isinstance(player, Learner):
-        raise SettingsError(f"play: learner must be a learner such as rue.OGD(), or a spec, not {shown(learner)}.")
+    facing = make("opponent", opponent)
     if not isinstance(facing, Opponent):
         given = shown(opponent)
         raise SettingsError(f"play: opponent must be an opponent such as rue.FlipFlop(), or a spec, not {given}.")
@@ -50,16 +73,28 @@ def play(learner: Learner | str, opponent: Opponent | str, rounds: int | None = 
         raise SettingsError(f"play: rounds must be a whole number, at least 1, not {shown(rounds)}.")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise SettingsError(f"play: seed must be a whole number ≥ 0, not {shown(seed)}.")
-    entrant = enter(player, facing)
-    domain, d = entrant.domain, entrant.d
-    setting = Setting(domain, d, entrant.loss, int(T), np.random.default_rng(seed))
+    player = _seated(make("learner", learner), facing, domain, loss)
+    setting = Setting(player.domain, player.d, player.loss, int(T), np.random.default_rng(seed))
     facing.refuse(setting)
-    score = _Score(entrant, facing, setting)
-    reveal, predict = facing.begin(setting), entrant.predict
+    player.begin(dataclasses.replace(setting, rng=np.random.default_rng([int(seed), _LOTS])))
+    score = _Score(player, facing, setting)
+    reveal, predict = facing.begin(setting), player.predict
     for t in range(int(T)):
-        score.points[t] = w = entrant.point
+        score.points[t] = w = player.point(t + 1)
         score.enter(t, score.points[t], reveal(Move(t + 1, w, predict)))
     return score.game()
+
+
+def _seated(learner: Any, opponent: Opponent, domain: Any, loss: Any) -> Player:
+    """The learner as a player; one of rue's has its domain and its loss already."""
+    if not isinstance(learner, Learner):
+        return player_of(learner, opponent, domain, loss)
+    for name, value in (("domain", domain), ("loss", loss)):
+        if value is not None:
+            raise SettingsError(
+                f"play: {name}= is for learners of your own; {learner.algorithm.name} is built with its {name}."
+            )
+    return Native(enter(learner, opponent))
 
 
 def enter(learner: Learner, opponent: Opponent) -> Learner:
@@ -108,15 +143,14 @@ def enter(learner: Learner, opponent: Opponent) -> Learner:
 class _Score:
     """The record of a game while it is played, from which the `Game` is made."""
 
-    def __init__(self, learner: Learner, opponent: Opponent, setting: Setting) -> None:
+    def __init__(self, player: Player, opponent: Opponent, setting: Setting) -> None:
         T, d = setting.rounds, setting.d
-        self.learner, self.opponent, self.d = learner, opponent, d
+        self.player, self.opponent, self.d = player, opponent, d
         self.loss: Any = None if opponent.loss is None else setting.loss
         self.points, self.gradients = np.empty((T, d)), np.empty((T, d))
         self.losses, self.products = np.empty(T), np.empty(T)
         self.predictions, self.labels = np.empty(T), np.empty(T)
         self.rounds: list[Any] = []
-        self.leads = learner.algorithm.family == "leader"
 
     def enter(self, t: int, w: Any, part: Any) -> None:
         """Score the round against the point, and let the learner learn it."""
@@ -126,7 +160,7 @@ class _Score:
             self.gradients[t] = self.vector(t, part.g, "gradient")
             self.losses[t] = self.products[t] = self.paid(t, self.gradients[t] @ w)
             self.rounds.append(LinearRound(self.gradients[t]))
-            self.learner.update(self.gradients[t], 1.0)
+            self.player.learn_round(self.rounds[-1], self.gradients[t])
         else:
             self.convex(t, w, part)
 
@@ -137,13 +171,13 @@ class _Score:
                 f"round {t + 1}: {self.opponent!r} names a loss, so it must reveal ExampleRounds, not {shown(part)}."
             )
         part = ExampleRound(self.vector(t, part.x, "example").copy(), float(part.y))
-        p = self.learner.predict(part.x)
+        p = self.player.predict(part.x)
         slope = self.loss.slope(p, part.y)
         self.predictions[t], self.labels[t] = p, part.y
         self.losses[t], self.products[t] = self.paid(t, self.loss.value(p, part.y)), slope * p
         self.gradients[t] = slope * part.x
         self.rounds.append(part)
-        self.learner.update(part.x, part.y)
+        self.player.learn_example(part.x, part.y)
 
     def convex(self, t: int, w: Any, part: Any) -> None:
         """A round that is any convex function: the learner learns its linearisation at the point played."""
@@ -152,7 +186,7 @@ class _Score:
                 f"round {t + 1}: {self.opponent!r} must reveal a round with value(w) and subgradient(w), not "
                 f"{shown(part)}."
             )
-        if self.leads:
+        if self.player.leads:
             raise SettingsError(
                 f"FollowTheLeader against {self.opponent!r}: these rounds have no leader in closed form; linear losses "
                 "and squares of one number have. OGD plays any convex round."
@@ -163,18 +197,27 @@ class _Score:
         if t < _CHECKED:
             self.require_subgradient(t, w, part)
         self.rounds.append(part)
-        self.learner.update(self.gradients[t], 1.0)
+        self.player.learn_round(part, self.gradients[t])
 
     def require_subgradient(self, t: int, w: Any, part: Any) -> None:
-        """Refuse a subgradient that is none: ℓ(u) ≥ ℓ(w) + ⟨g, u − w⟩ must hold at points played before."""
-        for u in (self.points[0], self.points[max(t - 1, 0)]):
-            there, line = float(part.value(u)), float(self.losses[t] + self.gradients[t] @ (u - w))
+        """Refuse a subgradient that is none: ℓ(u) ≥ ℓ(w) + ⟨g, u − w⟩ + (μ/2)‖u − w‖² at other points u of the set."""
+        mu = curvature_of(t + 1, part) or 0.0
+        for u in (self.points[0], self.points[max(t - 1, 0)], self.elsewhere(t, w)):
+            there = float(part.value(u))
+            line = float(self.losses[t] + self.gradients[t] @ (u - w) + 0.5 * mu * (u - w) @ (u - w))
             if there < line - 1e-7 * (1.0 + abs(line) + abs(self.losses[t])):
+                below, wanted = ("the line", "convex") if mu == 0.0 else ("the parabola", "so strongly convex")
                 raise DataError(
                     f"round {t + 1}: {self.opponent!r} gives a subgradient that is none: at {shown(u.tolist())} the "
-                    f"loss is {there:g}, below the line {line:g} through the point played. Check subgradient(w), and "
-                    "that the loss is convex."
+                    f"loss is {there:g}, below {below} {line:g} through the point played. Check subgradient(w), and "
+                    f"that the loss is {wanted}."
                 )
+
+    def elsewhere(self, t: int, w: Any) -> Any:
+        """A point of the set near w, the same in every such game: a learner that never moves shows no other."""
+        K, u = self.player.domain, w + np.random.default_rng(t).normal(size=self.d)
+        K.onto(u, np.empty((K.scratch_rows, self.d)))
+        return u
 
     def paid(self, t: int, value: Any) -> float:
         """What a round costs, refused if it is no finite number."""
@@ -204,7 +247,7 @@ class _Score:
     def game(self) -> Game:
         examples = self.loss is not None
         return Game(
-            self.learner,
+            self.player.learner,
             self.opponent,
             self.loss,
             tuple(self.rounds),
@@ -214,4 +257,5 @@ class _Score:
             self.products,
             self.predictions if examples else None,
             self.labels if examples else None,
+            self.player,
         )

@@ -79,6 +79,7 @@ class Table(NamedTuple):
         return self.table[:, LARGEST].copy() if self.scaled else None
 
     def dot(self, row: Any) -> Any:
+        """⟨w, x⟩, each feature divided by its scale with the present one in it."""
         p = self.table[_0, W] if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):
             x = row.at(k)
@@ -88,6 +89,7 @@ class Table(NamedTuple):
         return p
 
     def average_dot(self, row: Any) -> Any:
+        """⟨w̄, x⟩."""
         p = self.average_weight(_0) if row.shift > _0 else 0.0
         for k in range(row.lo, row.hi):
             x = row.at(k)
@@ -107,6 +109,7 @@ class Table(NamedTuple):
         return min(FARTHEST, max(-FARTHEST, self.table[j, W] / largest)) if largest > 0.0 else 0.0
 
     def current(self, domain: Any) -> Any:
+        """w, of features as the data has them."""
         if not self.scaled:
             return self.table[:, W].copy()
         largest = self.table[:, LARGEST]
@@ -158,6 +161,7 @@ class DiagonalRule:
         if not (abs(p) <= HUGE and abs(slope) <= HUGE and weight <= HUGE) and overflows(self.loss, p, y, weight, slope):
             return p, False
         g = weight * slope
+        # Scaled features are at most 1, so that their gradients are no larger than g.
         if not math.isfinite(g * g) or (not point.scaled and not math.isfinite(g * (g * row.square()))):
             return p, False
         if self.beta == 0.0 and self.underflows(point, row, weight):
@@ -190,12 +194,16 @@ class DiagonalRule:
         scale = point.scale(j, x)
         table[j, LARGEST] = max(table[j, LARGEST], abs(x))
         gradient = g * (x / scale)
+        # Before the step: the current gradient is in the sum that it is divided by (A10), so that no step exceeds the
+        # rate.
         table[j, SUM] += gradient * gradient
         rate = self.rate if self.rate > 0.0 else self.domain.side(j) / math.sqrt(2.0)
         below = self.beta + math.sqrt(table[j, SUM])
         if gradient != 0.0 and below > 0.0:
             table[j, W] = self.domain.clip(j, table[j, W] - rate * gradient / below)
         if point.averaging:
+            # Σα·u of the points played is Σα·u + rest: when u changes, the rest takes what it did not earn. O(nnz)
+            # instead of O(d).
             table[j, REST] -= point.memory[TOTAL] * (point.raw(j) - played)
 
 
@@ -204,9 +212,11 @@ class _Free:
     """ℝ^d, coordinate by coordinate."""
 
     def clip(self, j: Any, value: Any) -> Any:
+        """`value` itself: no coordinate has an end."""
         return value
 
     def side(self, j: Any) -> Any:
+        """Infinite: there is no side by which a rate could be chosen."""
         return math.inf
 
 
@@ -292,6 +302,7 @@ class Diagonal(Algorithm):
 
 
 def _number(name: str, value: Any) -> float:
+    """A setting as a number."""
     try:
         return float(value)
     except (TypeError, ValueError) as error:
@@ -316,6 +327,9 @@ def AdaGrad(
     With `scale="largest"` features are divided by their largest magnitude so far, the present one included, so that
     units do not matter; `point` then holds the weights divided by the magnitudes seen. A coordinate that rarely occurs
     takes larger steps (Duchi, Hazan, Singer 2011).
+
+    `rate` and `beta` are r and β above. `loss`, `domain`, `average`, `intercept` and `d` are as for `OGD`; the set must
+    be the whole space, a box or the orthant.
 
     >>> AdaGrad("square", rate=1.0, beta=0.0, intercept=False).run([[2.0], [2.0]], [3.0, 3.0])
     array([0., 2.])

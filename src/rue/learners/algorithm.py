@@ -12,8 +12,8 @@ __all__ = ["Algorithm", "FrozenWeights"]
 class FrozenWeights(NamedTuple):
     """Weights chosen by how well frozen copies did (`rue.learners.frozen`)."""
 
-    weights: Any
-    """Of the coordinates that have a row in the point's arrays."""
+    point: Any
+    """What predicts with them."""
     risk: float
     """What such copies lost on average, left alone for as long as they had learnt."""
     range: tuple[float, float]
@@ -60,6 +60,11 @@ class Algorithm(Declared):
         return False
 
     @property
+    def proves_more(self) -> bool:
+        """Whether, without being asked, its runs add up all that proves much and costs little (docs/decisions/0023)."""
+        return False
+
+    @property
     def rescales(self) -> bool:
         """Whether it looks at the features of a round before it plays, to measure them by the largest so far."""
         return False
@@ -101,6 +106,10 @@ class Algorithm(Declared):
 
     def member_names(self) -> list[str]:
         """What each of its members is called."""
+        return []
+
+    def stage_names(self) -> list[str]:
+        """What each of its stages is called; none for most."""
         return []
 
     def bytes_per_feature(self, point: Any) -> int:

@@ -21,7 +21,8 @@ class Frozen:
     What predicts best while labels come and what predicts best without them need not be the same. For a learner built
     with `average=`, it is the average of the points played (docs/theory.md, B11); for `Mixture()`, the mean of the
     members' weights by how well frozen copies of them did on the examples that followed
-    (`rue.learners.mixture.frozen`); for every other learner, its present point.
+    (`rue.learners.mixture.frozen`), for `SoftmaxMixture()` the same mean of their probabilities; for every other
+    learner, its present point.
 
     >>> import rue
     >>> X, y = rue.census()
@@ -41,7 +42,7 @@ class Frozen:
     untried: bool = False
     """Whether such copies should have been tried, but were not: the learner comes from a file of an older version."""
     range: tuple[float, float] | None = None
-    """What predictions are clipped to: for numbers, the range of the labels that were learnt."""
+    """What predictions are clipped to: the range of the labels, wider if they have a trend; ±ln(t + 1) of log-odds."""
 
     def predict_many(self, X: Any) -> Any:
         """Predictions for many examples."""

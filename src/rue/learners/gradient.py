@@ -228,8 +228,8 @@ def OGD(
 
     Settings are strings or objects: `"hinge"` or `rue.Hinge()`, `"ball:10"` or `rue.Ball(10)`, `"sqrt:0.5"` or
     `rue.Sqrt(0.5)`. `step="theory"` is the step of the theorem for this loss and domain (A9); `average` is "none",
-    "uniform", "t" or "steps", for `predict(x, average=True)`; `d` fixes the number of features, which otherwise the
-    data decide.
+    "uniform", "t" or "steps", for `predict(x, average=True)`. With an `intercept` there is one more feature that
+    is always 1; `d` fixes the number of features, which otherwise the data decide.
 
     >>> learner = OGD(loss="hinge", domain="ball:10")
     >>> learner.run([[1.0, 2.0], [3.0, -1.0]], [1, -1]).round(4)
@@ -249,6 +249,9 @@ def Perceptron(eta: float = 1.0, *, average: Any = "none", intercept: bool = Tru
     It is gradient descent on the perceptron loss max(0, −y·p) with a fixed step; the signs of its predictions, and so
     its mistakes, do not depend on η. If some u has all margins y⟨u, x⟩ ≥ 1, and ‖x‖ ≤ X, it makes at most (‖u‖X)²
     mistakes (Novikoff 1962; B2).
+
+    `eta` is η; `average`, `intercept` and `d` are as for `OGD`. The average of its points, the *averaged Perceptron*,
+    often predicts better than the last one (Freund and Schapire 1999).
 
     >>> Perceptron().run([[1.0, 2.0], [3.0, -1.0]], [1, -1])
     array([0., 2.])
@@ -275,6 +278,9 @@ def SVM(
     `project=True` adds the ball of radius 1/√λ, which contains the minimiser. Its average is the one its theorem
     is about: uniform for A5, weighted by t for A6; `predict(x, average=True)` uses it.
 
+    `lambda_` is λ; `average`, if given, replaces that average; `intercept` and `d` are as for `OGD`. The intercept is
+    regularised like every other weight.
+
     >>> SVM(0.1).run([[1.0, 2.0], [3.0, -1.0]], [1, -1])
     array([ 0., 20.])
     """
@@ -300,6 +306,9 @@ def AdaptiveOGD(
     """OGD with the step η_t = factor·D/√(2 Σ_{i≤t}‖g_i‖²), which needs no bound on the gradients (docs/theory.md, A8).
 
     D is the domain's diameter, so the domain must be bounded. With factor 1 its regret is at most √2·D·√Σ‖g_t‖² (B9).
+
+    `loss`, `domain`, `average`, `intercept` and `d` are as for `OGD`; with another factor
+    c the same proof gives (c + 1/c)/2 times that bound.
 
     >>> AdaptiveOGD("hinge", "ball:1", intercept=False).run([[3.0, 4.0], [3.0, 4.0]], [1, 1])
     array([0., 5.])

@@ -63,6 +63,7 @@ class Followed(NamedTuple):
         return row.dot(self.w)
 
     def average_dot(self, row: Any) -> Any:
+        """Not a number: the leader has no average."""
         return math.nan
 
     def current(self, domain: Any) -> Any:
@@ -116,6 +117,7 @@ class SquareLeaderRule:
     domain: Any
 
     def learn(self, point: Any, row: Any, y: Any, weight: Any) -> Any:
+        """The prediction, and whether all was finite; if not, or without a weight, nothing has changed."""
         m = point.memory
         p = point.dot(row)
         if weight == 0.0:
@@ -208,6 +210,9 @@ def FollowTheLeader(
     corner of K, and an opponent can make it lose in every round (`rue.FlipFlop`).
 
     A step costs O(d): the leader can move in every coordinate at once.
+
+    `loss` is `square`, in one coordinate, or a loss that is linear in the prediction, on a bounded `domain` K;
+    `intercept` and `d` are as for `OGD`.
 
     >>> import numpy as np
     >>> FollowTheLeader("square", "interval:0,1").run(np.empty((3, 0)), [1.0, 0.0, 1.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Mapping
 from math import isfinite
@@ -16,8 +17,9 @@ from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import loop
 from rue.learners.algorithm import Algorithm
 from rue.learners.frozen import Frozen
+from rue.learners.lags import Called, Lags
 from rue.learners.one_example import Names, complaint, dense_row, is_number, number, one_row, sparse_row
-from rue.learners.points import MEMORY, PENALTY, RESIDUAL, TOTAL, Coordinate, T, declarations_of, owned, state_of
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, declarations_of, owned, state_of
 from rue.learners.turns import Turn, busy, wait_until_idle
 from rue.ledger import Ledger, Silent
 from rue.memory import gibibytes, memory_limit
@@ -38,6 +40,10 @@ class Learner:
     learner serves one thread at a time: `predict` and `copy` wait for their turn, and `update` and `run` raise
     `RueError` while another thread is in the learner. Give each thread a copy, or use a lock.
 
+    `algorithm` says how it learns and with which loss, domain and step; `intercept` adds a feature that is always 1,
+    and `d` fixes the number of features, which otherwise the data decide. With `lags` the last labels are features too
+    (`with_lags`).
+
     >>> import rue
     >>> learner = rue.OGD("square", "ball:1", rue.Fixed(0.25), intercept=False)
     >>> learner.predict([1.0]), learner.update([1.0], 1.0), learner.predict([1.0])
@@ -48,7 +54,7 @@ class Learner:
 
     _loop = loop.run_rows
 
-    def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None) -> None:
+    def __init__(self, algorithm: Algorithm, *, intercept: bool = True, d: int | None = None, lags: Any = None) -> None:
         if d is not None and (isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 0):
             raise SettingsError(f"{algorithm.name}: d must be the number of features, not {shown(d)}.")
         if not isinstance(intercept, int | np.bool_) or intercept not in (0, 1):
@@ -58,6 +64,10 @@ class Learner:
         """The number of features, and the names of those that came in dicts."""
         self.numbering: Numbering | None = None
         """Which row of the point's arrays a feature has (sparse, wide data); None while every feature has its own."""
+        self.lags: Lags | None = None if lags is None else Lags(lags)
+        """The last labels, which are features in front of those of the data; None if it has none."""
+        if lags is not None and algorithm.loss.task == "multiclass":
+            raise SettingsError("lags: with more than two classes the last label is no feature yet: leave lags out.")
         self._rule: Any = None
         self._point: Any = None
         self._busy = False
@@ -70,7 +80,7 @@ class Learner:
                     f"{algorithm.name}: {algorithm.domain!r} has {fixed} coordinates, none left for the intercept."
                 )
         if d is not None:
-            self._begin(int(d), sparse=True)
+            self._begin(int(d) + (0 if fixed is not None else self._lagged), sparse=True)
 
     def _reset_entry_points(self) -> None:
         """What is derived from the state and never stored: compiled entry points and the kernels' view of the rule."""
@@ -102,6 +112,62 @@ class Learner:
         return 0 if self._point is None else int(self._point.memory[T])
 
     @property
+    def _lagged(self) -> int:
+        """How many features stand in front of those of the data."""
+        return 0 if self.lags is None else self.lags.many
+
+    @property
+    def own_features(self) -> int:
+        """The number of the data's features: `d` without those that are last labels.
+
+        >>> import rue
+        >>> learner = rue.OGD().with_lags([1, 2])
+        >>> learner.update([1.0], 1)
+        >>> learner.d, learner.own_features
+        (4, 1)
+        """
+        return max(0, self.d - self._lagged)
+
+    def with_lags(self, lags: Any) -> Learner:
+        """A learner like this one, which has not learnt anything, that has the last labels for features too.
+
+        `lags` are whole numbers: for each k the k-th last label is a feature, and above 1 a mean of about k of them
+        (`rue.learners.lags`). A label counts when its example is learnt, so where labels come late, so do lags.
+
+        >>> import rue
+        >>> learner = rue.OGD("logistic").with_lags([1])
+        >>> _ = learner.run([[0.0]] * 4, [1, 1, 1, 1])
+        >>> learner.predict([0.0]) > rue.OGD("logistic").predict([0.0])
+        True
+        """
+        if self.t or self.lags is not None:
+            raise SettingsError("lags: the learner has learnt already: its lags are settled; leave lags out.")
+        d = self.d if self._point is not None and self.domain.dimension is None else None
+        return type(self)(self.algorithm, intercept=self.intercept, d=d, lags=lags)
+
+    def called(self, names: Mapping[int, str]) -> Mapping[int, str]:
+        """What features are called: last labels, those that came by name, and those of the data, which have `names`.
+
+        >>> import rue
+        >>> dict(rue.OGD().with_lags([1]).called({0: "size"}))
+        {0: 'last label', 1: 'size'}
+        """
+        own = {**{j: str(name) for name, j in self.names.places.items()}, **names}
+        return own if self.lags is None else Called(self.lags.names, own)
+
+    def with_last_labels(self, block: Block) -> Block:
+        """The rows of a block as it sees them if no more labels come: with the last labels in front, if it has lags.
+
+        >>> import rue
+        >>> learner = rue.OGD().with_lags([1])
+        >>> learner.update([5.0], -1)
+        >>> learner.with_last_labels(rue.Block([[3.0], [4.0]])).X
+        array([[-1.,  3.],
+               [-1.,  4.]])
+        """
+        return block if self.lags is None or block.lagged else self.lags.attached(block, standing=True)
+
+    @property
     def coordinates(self) -> int:
         """The number of features, and one more with an intercept."""
         return self.d + int(self.intercept)
@@ -112,11 +178,25 @@ class Learner:
         return self.coordinates if self.numbering is None else self.numbering.size + int(self.intercept)
 
     def coordinates_of_places(self) -> Any:
-        """The coordinate of each row of the arrays, −1 for one that is never used; None where row j is coordinate j."""
+        """The coordinate of each row of the arrays, −1 for one that is never used; None where row j is coordinate j.
+
+        >>> import rue
+        >>> learner = rue.OGD("hinge", "ball:1")
+        >>> learner.update(([5, 900], [1.0, 2.0]), 1)
+        >>> learner.coordinates_of_places() is None  # 901 features are not wide: each has its own row
+        True
+        """
         return None if self.numbering is None else self.numbering.coordinates(self.intercept)
 
     def point_in_places(self, average: bool = False) -> Any:
-        """`point`, or with `average` the `average`, of the coordinates that have a row in the arrays."""
+        """`point`, or with `average` the `average`, of the coordinates that have a row in the arrays.
+
+        >>> import rue
+        >>> learner = rue.Perceptron()
+        >>> learner.update([2.0, 0.0], 1)
+        >>> learner.point_in_places()
+        array([1., 2., 0.])
+        """
         if self._point is None:
             return self.domain.start(self.coordinates)
         if average and self._point.memory[TOTAL] > 0.0:
@@ -124,7 +204,14 @@ class Learner:
         return self._point.current(self.domain)[: self.places]
 
     def scales_in_places(self) -> Any:
-        """`scales` of the coordinates that have a row in the arrays; None for a learner that has none."""
+        """`scales` of the coordinates that have a row in the arrays; None for a learner that has none.
+
+        >>> import rue
+        >>> learner = rue.AdaGrad(scale="largest", intercept=False)
+        >>> learner.update([-3.0, 0.5], 1)
+        >>> learner.scales_in_places()
+        array([3. , 0.5])
+        """
         return None if self._point is None else getattr(self._point, "scales", lambda: None)()
 
     def _in_full(self, array: Any) -> Any:
@@ -160,6 +247,14 @@ class Learner:
         """The model that stays when learning stops (`Frozen`): later updates of this learner do not change it.
 
         `rue predict`, `Run.predict`, `Model.predict`, `weights_of`, `explain` and `rue.sklearn` use it.
+
+        >>> import rue
+        >>> learner = rue.Perceptron(average="uniform")
+        >>> learner.update([1.0], 1)
+        >>> model = learner.frozen()
+        >>> learner.update([1.0], -1)
+        >>> model.predict_many([[1.0]]).shape
+        (1,)
         """
         with Turn(self, wait=True):
             now = self.t, self.d
@@ -171,8 +266,9 @@ class Learner:
                 untried = tried is not None and self.t >= tried
                 return Frozen(self, self.algorithm.averaging, chosen=False, untried=untried)
             state = self.__getstate__()
-            state["_point"] = Coordinate(chosen.weights, np.empty(0), self._point.memory[: len(MEMORY)].copy())
-            state["names"], state["numbering"] = copy.deepcopy(self.names), copy.deepcopy(self.numbering)
+            state["_point"] = chosen.point
+            shared = self.names, self.numbering, self.lags
+            state["names"], state["numbering"], state["lags"] = map(copy.deepcopy, shared)
             standing = type(self).__new__(type(self))
             standing.__setstate__(state)
             frozen = Frozen(standing, False, True, chosen.risk, range=chosen.range)
@@ -199,13 +295,19 @@ class Learner:
         return 0.0 if self._point is None else float(self._point.memory[RESIDUAL])
 
     def explain(self) -> str:
-        """The step it takes and why, in words."""
+        """The step it takes and why, in words.
+
+        >>> import rue
+        >>> print(rue.OGD("hinge", "ball:10", "sqrt:0.5").explain())
+        step Sqrt(value=0.5) as given
+        """
         if self._point is None and self.domain.diameter(1) != self.domain.diameter(4):  # the diameter depends on d
             return "the step depends on the number of features, which the first example or d= will tell"
         return self.algorithm.explain(self.coordinates)
 
     def __repr__(self) -> str:
-        return f"{self.algorithm.name}({self.algorithm.describe()}, intercept={self.intercept})"
+        lags = "" if self.lags is None else f", lags={list(self.lags.back)}"
+        return f"{self.algorithm.name}({self.algorithm.describe()}, intercept={self.intercept}{lags})"
 
     # One example at a time. The two fast paths check no more than memory safety needs: the compiled code does the rest.
 
@@ -214,6 +316,12 @@ class Learner:
 
         x is a dense row, a pair (indices, values), a dict of names, or a sparse matrix of one row. In a dict a word is
         a category, the feature `name=word` of value 1, and None or NaN a missing value, the feature `name=`.
+
+        >>> import rue
+        >>> learner = rue.Perceptron()
+        >>> learner.update({"size": 2.0}, 1)
+        >>> learner.predict({"size": 3.0}), learner.predict({"weight": 3.0})  # a name never seen has no weight
+        (7.0, 1.0)
         """
         while self._busy:  # `turns` says why this is safe
             wait_until_idle(self)
@@ -225,7 +333,12 @@ class Learner:
                         p: float = self._predict_dense(self._point, x, self.intercept, False)
                         if isfinite(p):
                             return p
-                elif type(x) is dict and tuple(x) == self.names.keys and self._predict_sparse is not None:
+                elif (
+                    type(x) is dict
+                    and tuple(x) == self.names.keys
+                    and self._predict_sparse is not None
+                    and self.lags is None
+                ):
                     names = self.names
                     if names.pack(x):
                         p = self._predict_sparse(self._point, names.indices, names.values, self.intercept, False)
@@ -239,6 +352,8 @@ class Learner:
         """Learn one example; a refused one (its prediction, loss or step is not finite) changes nothing.
 
         x is as for `predict`. Names that a dict brings for the first time become features.
+
+        `y` is a label that the loss takes, and `weight`, 0 or more, how much the example counts: its loss is weight·ℓ.
 
         >>> import rue
         >>> learner = rue.Perceptron()
@@ -256,6 +371,7 @@ class Learner:
                 type(x) is dict
                 and tuple(x) == self.names.keys
                 and self._learn_sparse is not None
+                and self.lags is None
                 and self.names.pack(x)
             ):
                 names = self.names
@@ -266,6 +382,8 @@ class Learner:
                     status = self._update_any(x, y, weight)  # a NaN in a dict is a missing value
             else:
                 status = self._update_any(x, y, weight)
+            if self.lags is not None and status <= _REFUSED:
+                self.lags.enter(y, weight)
         except TypeError as error:
             if is_number(y) and is_number(weight):  # then it is a mistake in the algorithm or the loss
                 raise
@@ -300,14 +418,16 @@ class Learner:
             if not self.names.places and self.d and self.t:
                 raise DataError("this learner has learnt rows by position: it cannot take names now.")
             pair: Any = self.names.row(x)
-            width = self.names.width(pair[0])
+            width = self.names.width(pair[0]) + self._lagged
         else:
             if self.names.places:
                 raise DataError("this learner has learnt features by name: it cannot take them by position now.")
             pair = sparse_row(x)
-            width = 0 if pair is None or not pair[0].size else int(pair[0][-1]) + 1
+            width = (0 if pair is None or not pair[0].size else int(pair[0][-1]) + 1) + self._lagged
+        if pair is not None and self.lags is not None:
+            pair = self.lags.before(*pair)
         if pair is None:
-            row = dense_row(x)
+            row = self._dense_row(x)
             self._widen(row.size, exact=True)
             if self.numbering is not None:
                 return self._learn_numbered((np.arange(row.size, dtype=np.uint32), row), y, weight)
@@ -319,9 +439,14 @@ class Learner:
         self._resolve_sparse(*pair)
         return int(self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, y, weight))
 
+    def _dense_row(self, x: Any) -> Any:
+        """A dense row, with the last labels in front if it has lags."""
+        row = dense_row(x)
+        return row if self.lags is None else np.concatenate([self.lags.present(), row])
+
     def _learn_numbered(self, pair: Any, y: float, weight: float) -> int:
         """One example whose features are renumbered: a block of one row."""
-        block = self._make_room(one_row(pair, self.d, y, weight))
+        block = self._make_room(dataclasses.replace(one_row(pair, self.d, y, weight), lagged=self._lagged))
         out = np.empty(1)
         status = self._run(block.rows(self.intercept), block, Silent(0), out, 0)[1]
         return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
@@ -331,12 +456,13 @@ class Learner:
         if average:
             self._require_average()
         pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
-        row = dense_row(x) if pair is None else None
+        row = self._dense_row(x) if pair is None else None
+        pair = pair if pair is None or self.lags is None else self.lags.before(*pair)
         values: Any = row if pair is None else pair[1]
         if not np.isfinite(values).all():
             raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
         if row is not None and self._point is not None and row.size != self.d:
-            raise DataError(f"the example has {row.size} features, but the learner has {self.d}.")
+            raise self._other_width(row.size)
         if self._point is None:  # nothing learnt yet: a fresh copy that knows its width answers
             fresh, last = copy.deepcopy(self), int(pair[0][-1]) + 1 if pair and pair[0].size else 0
             fresh._widen(last if row is None else row.size)
@@ -344,7 +470,7 @@ class Learner:
         average = average and self._point.memory[TOTAL] > 0.0
         if self.numbering is not None:
             numbered = (np.arange(self.d, dtype=np.uint32), row) if pair is None else pair
-            learner, block = self._for_prediction(one_row(numbered, 2**32))
+            learner, block = self._for_prediction(dataclasses.replace(one_row(numbered, 2**32), lagged=self._lagged))
             return float(learner._predict_block(block, average)[0][0])
         if row is not None:
             self._resolve_dense(row, learns=False)
@@ -367,7 +493,8 @@ class Learner:
     def _set_width(self, d: int) -> None:
         """Set the number of features, and the shape of rows that the fast path takes."""
         self.d = d
-        self._shape = None if self._learn_dense is None or self.numbering is not None else (d,)
+        plain = self._learn_dense is not None and self.numbering is None and self.lags is None
+        self._shape = (d,) if plain else None
         if self.numbering is not None:
             self._learn_sparse = self._predict_sparse = None  # the fast path does not handle renumbered features
 
@@ -385,6 +512,16 @@ class Learner:
 
         X is an array, a scipy sparse matrix, or a stream of blocks. A refused example gets NaN. An unusable one stops
         with `BadExample`; those before it have been learnt.
+
+        `y` are the labels, as the loss takes them, and `weights` those of the examples, 1 if not given; a stream has
+        its own.
+
+        >>> import rue
+        >>> learner = rue.Perceptron(intercept=False)
+        >>> learner.run([[1.0], [2.0], [-1.0]], [1, 1, -1])
+        array([ 0.,  2., -1.])
+        >>> learner.point
+        array([1.])
         """
         outs: list[Any] = []
         known = isinstance(X, ndarray) or hasattr(X, "tocsr")
@@ -405,6 +542,16 @@ class Learner:
         """Learn a block from row `begin` on; the row it stopped at and why, or its length and "".
 
         The ledger needs room for all coordinates; `widen` first.
+
+        The predictions are written to `out`, a contiguous float64 array with one place for each row; NaN for one that
+        was refused. With `Silent(0)` in the place of a `ledger` nothing is added up.
+
+        >>> import numpy as np, rue
+        >>> from rue.ledger import Silent
+        >>> learner, out = rue.Perceptron(intercept=False), np.empty(2)
+        >>> block = learner.widen(rue.Block([[1.0], [2.0]], y=[1, 1]))
+        >>> learner.run_block(block, Silent(0), out, 0), out
+        ((2, ''), array([0., 2.]))
         """
         self._require_rows(block, out, begin)
         with Turn(self):
@@ -419,9 +566,11 @@ class Learner:
         block = self._make_room(block)
         y, weights = block.labels(), block.column_of_weights()
         for attempt in (block, None):  # retry once with sorted indices
-            attempt = attempt or block.in_order()
+            attempt = block.in_order() if attempt is None else attempt
             rows = attempt.rows(self.intercept)
             end, status = self._run(rows, block, ledger, out, begin)
+            if self.lags is not None:
+                self.lags.enter(y[begin:end], weights[begin:end])
             if status == loop.OK:
                 return end, ""
             if status != loop.UNORDERED:
@@ -441,7 +590,16 @@ class Learner:
         return int(end), int(status)
 
     def predict_many(self, X: Any, average: bool = False) -> Any:
-        """Predictions for many examples by the point as it stands (or by the average), learning nothing."""
+        """Predictions for many examples by the point as it stands (or by the average), learning nothing.
+
+        X is as for `run`.
+
+        >>> import rue
+        >>> learner = rue.Perceptron(intercept=False)
+        >>> learner.update([1.0], 1)
+        >>> learner.predict_many([[1.0], [-3.0]])
+        array([ 1., -3.])
+        """
         if average:
             self._require_average()
         parts, before, learner = [], 0, self
@@ -470,6 +628,11 @@ class Learner:
         """Make room for a block's features: the block to learn, with its features where the point's arrays have them.
 
         Raises `NoRoom`, nothing changed, if that would take more memory than there is.
+
+        >>> import rue
+        >>> learner = rue.Perceptron()
+        >>> len(learner.widen(rue.Block([[1.0, 2.0]], y=[1]))), learner.d
+        (1, 2)
         """
         with Turn(self):
             return self._make_room(block)
@@ -477,7 +640,10 @@ class Learner:
     def _make_room(self, block: Block) -> Block:
         if block.numbering is not None and block.numbering is self.numbering:
             return block  # already renumbered by us
-        self._require_positions(block)
+        if self.lags is None or not block.lagged:
+            self._require_positions(block)
+        if self.lags is not None and not block.lagged:
+            block = self.lags.attached(block)
         self._widen(block.width, exact=not block.sparse)
         if self.numbering is None:
             return block
@@ -491,7 +657,16 @@ class Learner:
         return numbered
 
     def begin_with(self, block: Block) -> None:
-        """Start as wide as the widest of a block's rows that memory can hold; nothing happens if it has begun."""
+        """Start as wide as the widest of a block's rows that memory can hold; nothing happens if it has begun.
+
+        >>> import rue
+        >>> from scipy.sparse import csr_array
+        >>> learner = rue.Perceptron()
+        >>> learner.begin_with(rue.Block(csr_array([[0.0, 0.0, 1.0, 0.0]])))
+        >>> learner.d
+        3
+        """
+        block = self.with_last_labels(block)
         rows: Any = block.rows(self.intercept)
         if self._point is None and block.sparse and rows.indices.size:
             starts = rows.indptr[:-1][np.diff(rows.indptr) > 0]
@@ -509,7 +684,9 @@ class Learner:
 
         Features that it does not know share a row of the arrays, whose weight is 0.
         """
-        self._require_positions(block)
+        if self.lags is None or not block.lagged:
+            self._require_positions(block)
+        block = self.with_last_labels(block)
         if self._point is not None and not block.sparse:
             self._widen(block.width, exact=True)
         if self.numbering is not None:
@@ -528,7 +705,7 @@ class Learner:
         if self._point is None:
             self._begin(width, sparse=not exact)
         elif exact and width != self.d:
-            raise DataError(f"the example has {width} features, but the learner has {self.d}.")
+            raise self._other_width(width)
         elif width > self.d:
             if not self.domain.grows:
                 self._require_memory(width + int(self.intercept), self._bytes_per_coordinate(), "its coordinates")
@@ -541,6 +718,10 @@ class Learner:
             if self.numbering is None:
                 self._grow(width + int(self.intercept))
             self._set_width(width)
+
+    def _other_width(self, width: int) -> DataError:
+        """The refusal of a dense row of another width."""
+        return DataError(f"the example has {width - self._lagged} features, but the learner has {self.own_features}.")
 
     def _is_wide(self, d: int) -> bool:
         """Whether of so many features only those that occur are to have a row in the arrays."""
@@ -601,16 +782,24 @@ class Learner:
         return self.copy()
 
     def copy(self) -> Learner:
-        """An independent learner in the same state."""
+        """An independent learner in the same state.
+
+        >>> import rue
+        >>> learner = rue.Perceptron()
+        >>> other = learner.copy()
+        >>> other.update([1.0], 1)
+        >>> learner.t, other.t
+        (0, 1)
+        """
         with Turn(self, wait=True):
             return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        keys = ("algorithm", "intercept", "d", "names", "numbering", "_rule", "_point")
+        keys = ("algorithm", "intercept", "d", "names", "numbering", "lags", "_rule", "_point")
         return {key: getattr(self, key) for key in keys}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.numbering = None  # which learners pickled by older versions do not have
+        self.numbering = self.lags = None  # which learners pickled by older versions do not have
         self.__dict__.update((key, owned(value)) for key, value in state.items())
         self._busy = False
         self._reset_entry_points()
@@ -618,7 +807,9 @@ class Learner:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Learner):
             return NotImplemented
-        mine, theirs = ((a.algorithm, a.intercept, a.d, a.names.places, a.t, *a._comparable()) for a in (self, other))
+        mine, theirs = (
+            (a.algorithm, a.intercept, a.d, a.names.places, a.t, a.lags, *a._comparable()) for a in (self, other)
+        )
         return mine == theirs
 
     __hash__ = None  # type: ignore[assignment]  # its state changes

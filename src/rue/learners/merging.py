@@ -42,6 +42,8 @@ def merge(base: Learner, parts: Sequence[Learner], classes: Sequence[Any] | None
     (4, array([1.]))
     """
     parts = list(parts)
+    if base.lags is not None:
+        raise SettingsError("merge: lags need the rows in order: leave lags out, or learn in one piece.")
     for k, part in enumerate(parts):
         _require_same(base, part, k)
     begun = [k for k, part in enumerate(parts) if part.t > base.t]
@@ -53,14 +55,20 @@ def merge(base: Learner, parts: Sequence[Learner], classes: Sequence[Any] | None
     start = base._point
     if start is None:
         start = base.algorithm.start(alignment.coordinates, None, alignment.places)[1]
-    first = alignment.moved(start, alignment.of(base) if base._point is not None else np.arange(alignment.places))
-    points = [alignment.moved(parts[k]._point, alignment.of(parts[k])) for k in begun]
+    states = [start, *(parts[k]._point for k in begun)]
+    places = [alignment.of(base) if base._point is not None else np.arange(alignment.places)]
+    places += [alignment.of(parts[k]) for k in begun]
+    alignment.look_for_use(states, places)
+    first, *points = (alignment.moved(state, to) for state, to in zip(states, places, strict=True))
     if hasattr(first, "with_classes"):
         room = max(point.classes() for point in (first, *points))
         room = max([room, *(int(np.max(own, initial=0)) for own in numbers if own is not None)])
         given = [None, *(numbers[k] for k in begun)]
         first, *points = (p.with_classes(room, own) for p, own in zip((first, *points), given, strict=True))
     point = first.merged(base.algorithm, points) if len(points) > 1 else points[0]
+    point = gathered(point)
+    if alignment.in_use is not None:
+        point = point.spread(alignment.in_use, alignment.places)
     merged: Learner = type(base).__new__(type(base))
     merged.__setstate__(
         {
@@ -70,7 +78,7 @@ def merge(base: Learner, parts: Sequence[Learner], classes: Sequence[Any] | None
             "names": alignment.names,
             "numbering": alignment.numbering,
             "_rule": rule,
-            "_point": gathered(point),
+            "_point": point,
         }
     )
     return merged
@@ -110,6 +118,8 @@ class _Alignment:
                 f"merge: {self.domain!r} cannot grow, and the parts began with different numbers of features: say the "
                 "number when the base is built, d=…."
             )
+        self.in_use: Any = None
+        """The places in use, where all others can be left out."""
         self.numbering: Numbering | None = None
         if any(learner.numbering is not None for learner in learners):
             own = [learner.numbering.base if learner.numbering else learner.d for learner in learners]
@@ -162,18 +172,43 @@ class _Alignment:
         to[known] = own + self.intercept
         return np.concatenate([np.arange(self.intercept), to])
 
+    def look_for_use(self, points: Sequence[Any], to: Sequence[Any]) -> None:
+        """Find the places that are in use, if all points can tell: of 2^20 hashed names mostly a few thousand occur.
+
+        All others stay 0, so that a merge need not look at them.
+        """
+        if all(hasattr(point, "occupied") for point in points):
+            used = np.zeros(self.places, dtype=bool)
+            used[0] = True  # the intercept, if there is one
+            for point, own in zip(points, to, strict=True):
+                places = own[point.occupied()]
+                used[places[places >= 0]] = True
+            self.in_use = np.flatnonzero(used)
+
     def moved(self, point: Any, to: Any) -> Any:
-        """A copy of a point, with its rows at the places `to`."""
+        """A copy of a point, with its rows at the places `to`, or of these only those in use."""
+        if self.in_use is not None:
+            own = point.occupied()
+            own = own[to[own] >= 0]
+            point, to = point.picked(own), np.searchsorted(self.in_use, to[own])
+        return self._moved(point, to)
+
+    def _moved(self, point: Any, to: Any) -> Any:
         point = laid_out(point)
-        if hasattr(point, "tree"):
-            point = point._replace(tree=point.tree.changed(lambda member: self.moved(member, to)))
-        fields = {name: field.copy() for name, field in point._asdict().items() if isinstance(field, np.ndarray)}
-        used = np.flatnonzero(to >= 0)
-        for array in point.layout:
-            before = getattr(point, array.name)
-            if "coordinate" in array.axes and not (array.optional and not before.size):
-                axis = array.axes.index("coordinate")
-                shape = [self.places if i == axis else length for i, length in enumerate(before.shape)]
-                fields[array.name] = aligned_zeros(tuple(shape), before.dtype)
-                np.moveaxis(fields[array.name], axis, 0)[to[used]] = np.moveaxis(before, axis, 0)[used]
+        if hasattr(point, "changed"):  # it has parts, whose coordinates are the data's too
+            point = point.changed(lambda part: self._moved(part, to))
+        used, fields = np.flatnonzero(to >= 0), {}
+        own = {array.name: array for array in point.layout if "coordinate" in array.axes}
+        for name, before in point._asdict().items():
+            array = own.get(name)
+            if not isinstance(before, np.ndarray):
+                continue
+            if array is None or (array.optional and not before.size):
+                fields[name] = before.copy()
+                continue
+            axis = array.axes.index("coordinate")
+            places = self.places if self.in_use is None else self.in_use.size
+            shape = [places if i == axis else length for i, length in enumerate(before.shape)]
+            fields[name] = aligned_zeros(tuple(shape), before.dtype)
+            np.moveaxis(fields[name], axis, 0)[to[used]] = np.moveaxis(before, axis, 0)[used]
         return point._replace(**fields)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import struct
+import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -35,6 +37,7 @@ OWN_NAMES = 2**20
 HASHED_NAMES = 2**20
 """How many coordinates all further names share, by MurmurHash3-32, so that memory does not grow for ever."""
 
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
 
 
@@ -235,27 +238,55 @@ def _written(name: Hashable) -> bytes:
 
 
 def numeric(x: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """An example whose words and missing values are features of value 1, as in tables; x itself if it has none.
+    """An example whose words, dates and missing values are features, as in tables; x itself if it has none.
 
-    A word is called `name=word`, and a missing value (None, NaN, "") `name=`.
+    A word is called `name=word` and a missing value (None, NaN, "") `name=`, both of value 1. A `datetime` or `date` is
+    its weekday, its hour unless it is midnight, and `name.day_of_year`, in UTC where it has a time zone; but for the
+    days since the first date, which a table knows, these are the features of a table.
 
     >>> numeric({"size": 2.5, "colour": "red", "age": None})
     {'size': 2.5, 'colour=red': 1.0, 'age=': 1.0}
+    >>> numeric({"at": datetime.datetime(2026, 3, 1, 18, 30)})
+    {'at.day_of_year': 60.0, 'at.hour=18': 1.0, 'at.weekday=Sunday': 1.0}
     """
     if all(type(value) is float and value == value for value in x.values()):
         return x
     features: dict[Any, Any] = {}
     for name, value in x.items():
         if isinstance(value, str):
+            if _is_date(value):
+                warnings.warn(
+                    f"the feature {shown(name)} is a date in text, taken as a word: give a datetime, as "
+                    "datetime.fromisoformat makes it, and its weekday, hour and day of the year become features.",
+                    stacklevel=2,
+                )
             name, value = f"{name}={value}", 1.0
         elif is_missing(value):
             name, value = f"{name}=", 1.0
+        elif isinstance(value, datetime.date):
+            features |= _parts_of_date(str(name), value)
+            continue
         elif not is_number(value):
             raise DataError(
-                f"the feature {shown(name)} is {shown(value)}: features are numbers, words, or None if missing."
+                f"the feature {shown(name)} is {shown(value)}: features are numbers, words, datetimes, or None if "
+                "missing."
             )
         features[name] = features.get(name, 0.0) + float(value)
     return features
+
+
+def _is_date(text: str) -> bool:
+    """Whether a word is a date by ISO 8601."""
+    return len(text) >= 10 and text[4] == text[7] == "-" and (text[:4] + text[5:7] + text[8:10]).isdecimal()
+
+
+def _parts_of_date(name: str, value: datetime.date) -> dict[str, float]:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC)
+    parts = {f"{name}.day_of_year": float(value.timetuple().tm_yday)}
+    if isinstance(value, datetime.datetime) and value.time() != datetime.time():
+        parts[f"{name}.hour={value.hour}"] = 1.0
+    return parts | {f"{name}.weekday={WEEKDAYS[value.weekday()]}": 1.0}
 
 
 def is_missing(value: Any) -> bool:

@@ -69,6 +69,11 @@ def _members(point: Any) -> list[Any]:
     return point.points() if hasattr(point, "points") else []
 
 
+def _stages(point: Any) -> list[Any]:
+    """The points inside a point that have coordinates of their own, not those of the data; none for most."""
+    return point.stages() if hasattr(point, "stages") else []
+
+
 def _own(point: Any) -> list[Array]:
     """The declarations of the arrays that are a point's state, without its members'."""
     layout = getattr(point, "layout", None)
@@ -79,23 +84,29 @@ def _own(point: Any) -> list[Array]:
 
 
 def declarations_of(point: Any) -> dict[str, Array]:
-    """The declarations of the arrays that are a point's state; those of member k are called `k.…`.
+    """The declarations of the arrays that are a point's state; those of member or stage k are called `k.…`.
 
     A point of a class without a layout has `memory`, and a row for each coordinate in every other array.
     """
     declared = {array.name: array for array in _own(point)}
-    for k, member in enumerate(_members(point)):
+    members = _members(point)
+    for k, member in enumerate(members):
         declared |= {f"{k}.{name}": array for name, array in declarations_of(member).items()}
+    for k, stage in enumerate(_stages(point), len(members)):
+        declared |= {f"{k}.{name}": array.of_own_coordinates() for name, array in declarations_of(stage).items()}
     return declared
 
 
-def state_of(point: Any, coordinates: int) -> dict[str, Any]:
-    """The arrays that are a point's state, by their names in `declarations_of`, each as far as it is in use."""
+def state_of(point: Any, coordinates: int | None) -> dict[str, Any]:
+    """The arrays that are a point's state, by their names in `declarations_of`, for so many coordinates (None: all)."""
     point = laid_out(point)
     state = {array.name: getattr(point, array.name) for array in _own(point)}
     state |= {array.name: state[array.name][:coordinates] for array in _own(point) if array.of_coordinates}
-    for k, member in enumerate(_members(point)):
+    members = _members(point)
+    for k, member in enumerate(members):
         state |= {f"{k}.{name}": array for name, array in state_of(member, coordinates).items()}
+    for k, stage in enumerate(_stages(point), len(members)):
+        state |= {f"{k}.{name}": array for name, array in state_of(stage, None).items()}
     return state
 
 
@@ -181,6 +192,7 @@ class Scaled(NamedTuple):
         return (p + row.dot(self.c) if self.c.size > 0 else p), square
 
     def average_dot(self, row: Any) -> Any:
+        """⟨w̄, x⟩ = (q⟨v, x⟩ + ⟨r, x⟩)/Σα + ⟨c, x⟩."""
         m = self.memory
         p = (m[SPREAD] * row.dot(self.v) + row.dot(self.r)) / m[TOTAL]
         return p + row.dot(self.c) if self.c.size > 0 else p
@@ -198,11 +210,14 @@ class Scaled(NamedTuple):
         """Play w, then w ← Π(shrink·w + a·x), given p = ⟨w, x⟩ and ‖x‖²; False, and no change, if not finite."""
         m, v, averaging = self.memory, self.v, self.r.size > 0
         inner = p - row.dot(self.c) if self.c.size > 0 else p
+        # ‖shrink·w + a·x‖² from ‖w‖², ⟨w, x⟩ and ‖x‖²: O(nnz), where the norm itself would take O(d).
         total = shrink * shrink * m[SQUARE] + 2.0 * shrink * a * inner + a * (a * square)
         if not math.isfinite(total):
             return False
         if averaging:
             self.play(alpha)
+        # With the step 1/(λt) the first round has shrink = 1 − ηλ = 0, or what rounding leaves of it: s = 0 could not
+        # be divided by.
         if abs(shrink) < 1e-15:
             if m[T] > 0.0:
                 self.forget()
@@ -211,13 +226,17 @@ class Scaled(NamedTuple):
             m[SCALE] *= shrink
         b = a / m[SCALE]
         if averaging:
+            # v moves, and with it q·v: r takes the opposite, so that r + q·v, the sum of the points played, stays.
             row.add(-m[SPREAD] * b, self.r)
         row.add(b, v)
+        # The projection onto the ball changes s alone.
         if total > self.radius * self.radius:
             m[SCALE] *= self.radius / math.sqrt(total)
             total = self.radius * self.radius
         m[SQUARE] = max(0.0, total)
         s = abs(m[SCALE])
+        # Before s leaves the range of doubles, and before q·v and r grow so much larger than their sum that it loses
+        # digits.
         if s < 1e-100 or s > 1e100 or (averaging and abs(m[SPREAD]) > 1024.0 * s * m[TOTAL]):
             self.multiply_out()
         return True
@@ -247,10 +266,12 @@ class Scaled(NamedTuple):
         self.memory[SPREAD] = 0.0
 
     def current(self, domain: Any) -> Any:
+        """w = s·v + c."""
         w = self.memory[SCALE] * self.v
         return w + self.c if self.c.size else w
 
     def averaged(self, domain: Any) -> Any:
+        """w̄ = (q·v + r)/Σα + c."""
         mean = (self.memory[SPREAD] * self.v + self.r) / self.memory[TOTAL]
         return mean + self.c if self.c.size else mean
 
@@ -258,6 +279,7 @@ class Scaled(NamedTuple):
         return self._replace(**self.layout.grown(self, "coordinate", size))
 
     def require_sane(self, algorithm: Any) -> None:
+        """Refuse a stored scale that nothing could be divided by, and impossible steps."""
         if not 0.0 < abs(self.memory[SCALE]) < math.inf:
             raise DataError("the scale of its point is impossible")
         _require_steps(self.memory, algorithm)
@@ -307,6 +329,7 @@ class Coordinate(NamedTuple):
         return row.dot_and_square(self.w)
 
     def average_dot(self, row: Any) -> Any:
+        """⟨w̄, x⟩ = ⟨w, x⟩ + ⟨r, x⟩/Σα."""
         return row.dot(self.w) + row.dot(self.r) / self.memory[TOTAL]
 
     def norm_square(self) -> Any:
@@ -314,9 +337,11 @@ class Coordinate(NamedTuple):
         return 0.0
 
     def play(self, alpha: Any) -> None:
+        """Count the point into the average: the sum of the points is Σα·w + r, so that only Σα grows."""
         self.memory[TOTAL] += alpha
 
     def move(self, domain: Any, row: Any, shrink: Any, a: Any, p: Any, square: Any, alpha: Any) -> bool:
+        """Play w, then w_j ← clip(w_j + a·x_j) in the coordinates of the row; `shrink` and `p` are of no use here."""
         if not math.isfinite(a * (a * square)):
             return False
         self.play(alpha)
@@ -337,6 +362,7 @@ class Coordinate(NamedTuple):
         return self.w.copy()
 
     def averaged(self, domain: Any) -> Any:
+        """w̄ = w + r/Σα."""
         return self.w + self.r / self.memory[TOTAL]
 
     def grown(self, domain: Any, size: int) -> Coordinate:
@@ -389,20 +415,24 @@ class Dense(NamedTuple):
         return row.dot_and_square(self.w)
 
     def average_dot(self, row: Any) -> Any:
+        """⟨w̄, x⟩ = ⟨r, x⟩/Σα."""
         return row.dot(self.r) / self.memory[TOTAL]
 
     def norm_square(self) -> Any:
+        """‖w‖²."""
         total = 0.0
         for j in range(self.w.size):
             total += self.w[j] * self.w[j]
         return total
 
     def play(self, alpha: Any) -> None:
+        """Count the point as it stands into the average: r ← r + α·w."""
         self.memory[TOTAL] += alpha
         for j in range(self.r.size):
             self.r[j] += alpha * self.w[j]
 
     def move(self, domain: Any, row: Any, shrink: Any, a: Any, p: Any, square: Any, alpha: Any) -> bool:
+        """Play w, then w ← Π(shrink·w + a·x); False, and no change, if the step is not finite."""
         if not math.isfinite(a * (a * square)):
             return False
         self.play(alpha)
@@ -410,6 +440,7 @@ class Dense(NamedTuple):
             for j in range(self.w.size):
                 self.w[j] *= shrink
         row.add(a, self.w)
+        # The worst residual of all rounds: what B3 and its like must allow for where a projection is not exact.
         self.memory[RESIDUAL] = max(self.memory[RESIDUAL], domain.onto(self.w, self.scratch))
         return True
 
@@ -417,6 +448,7 @@ class Dense(NamedTuple):
         return self.w.copy()
 
     def averaged(self, domain: Any) -> Any:
+        """w̄ = r/Σα."""
         return self.r / self.memory[TOTAL]
 
     def grown(self, domain: Any, size: int) -> Dense:

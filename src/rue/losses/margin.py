@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled import parameter
+from rue.compiled import optional, parameter
 from rue.compiled.arithmetic import exp, log, logistic
-from rue.losses.base import MarginLoss, entropy
+from rue.losses.base import MarginLoss, entropy, require_at_kink
 from rue.registry import register
 
 __all__ = ["Hinge", "Logistic", "PerceptronLoss", "SquaredHinge", "ZeroOne"]
@@ -23,22 +23,35 @@ __all__ = ["Hinge", "Logistic", "PerceptronLoss", "SquaredHinge", "ZeroOne"]
 class Hinge(MarginLoss):
     """[1 − z]₊, the loss of support vector machines and an upper bound of the 0-1 loss; slope −y at the kink z = 1.
 
+    At the kink any slope −a·y with 0 ≤ a ≤ 1 is a subgradient, and every theorem holds with each: `at_kink` is a.
+
     >>> hinge = Hinge()
     >>> hinge.value(0.25, 1.0), hinge.slope(0.25, 1.0), hinge.value(3.0, 1.0)
     (0.75, -1.0, 0.0)
+    >>> hinge.subdifferential(1.0, 1.0), Hinge(at_kink=0.5).slope(1.0, 1.0)
+    ((-1.0, 0.0), -0.5)
 
     docs/theory.md, section 2.
     """
+
+    at_kink: float = optional(1.0)
 
     depends_on = "margin"
     per_mistake = 1.0
     lipschitz = 1.0
 
+    def __post_init__(self) -> None:
+        require_at_kink(self, 0.0, 1.0)
+
     def value(self, p: float, y: float) -> float:
         return max(0.0, 1.0 - y * p)
 
     def slope(self, p: float, y: float) -> float:
-        return -y if y * p <= 1.0 else 0.0
+        z = y * p
+        return -y if z < 1.0 else -self.at_kink * y if z == 1.0 else 0.0
+
+    def subdifferential(self, p: float, y: float) -> tuple[float, float]:
+        return _margin_slopes(y, y * p, 1.0)
 
     def conjugate(self, g: Any, y: Any) -> Any:
         return g * y
@@ -55,7 +68,8 @@ class Hinge(MarginLoss):
 class PerceptronLoss(MarginLoss):
     """[−z]₊, the loss that makes gradient descent the Perceptron (A1).
 
-    It is no upper bound of the 0-1 loss. Its slope at the kink z = 0 is −y, so that a zero margin is corrected.
+    It is no upper bound of the 0-1 loss. Its slope at the kink z = 0 is −y, so that a zero margin is corrected; with
+    `at_kink` = a it is −a·y, and for a < 1 no longer Rosenblatt's Perceptron.
 
     >>> PerceptronLoss().value(-2.0, 1.0), PerceptronLoss().slope(0.0, 1.0)
     (2.0, -1.0)
@@ -63,15 +77,27 @@ class PerceptronLoss(MarginLoss):
     docs/theory.md, section 2.
     """
 
+    at_kink: float = optional(1.0)
+
     depends_on = "margin"
-    rosenblatt = True
     lipschitz = 1.0
+
+    @property
+    def rosenblatt(self) -> bool:
+        return self.at_kink == 1.0
+
+    def __post_init__(self) -> None:
+        require_at_kink(self, 0.0, 1.0)
 
     def value(self, p: float, y: float) -> float:
         return max(0.0, -y * p)
 
     def slope(self, p: float, y: float) -> float:
-        return -y if y * p <= 0.0 else 0.0
+        z = y * p
+        return -y if z < 0.0 else -self.at_kink * y if z == 0.0 else 0.0
+
+    def subdifferential(self, p: float, y: float) -> tuple[float, float]:
+        return _margin_slopes(y, y * p, 0.0)
 
     def conjugate(self, g: Any, y: Any) -> Any:
         return 0.0 * g
@@ -81,6 +107,13 @@ class PerceptronLoss(MarginLoss):
 
     def pieces(self, y: Any) -> tuple[Any, Any, float, Any, float]:
         return -y, [0.0], 1.0, [0.0 * np.ones_like(y)], 0.0
+
+
+def _margin_slopes(y: float, z: float, kink: float) -> tuple[float, float]:
+    """The subdifferential in p of [kink − z]₊, z = y·p: −y before the kink, 0 after it, and all between at it."""
+    if z == kink:
+        return min(-y, 0.0), max(-y, 0.0)
+    return (-y, -y) if z < kink else (0.0, 0.0)
 
 
 @register("loss", "logistic")
@@ -117,10 +150,12 @@ class Logistic(MarginLoss):
 
     def prox(self, p: float, y: float, a: float) -> float:
         """d = a/(1 + e^{z + d}) by Newton's method on its logarithm, which comes near from wherever it starts."""
+        # Of a step of 0 the logarithm is not finite; one of 1e-200 moves nothing.
         z, a = y * p, max(a, 1e-200)
         d: float = min(a / (1.0 + exp(z)), max(0.0, -z) + 0.5 * log(1.0 + a))
         for _ in range(6):
             e = exp(z + d)
+            # At most to a tenth in one step: d stays positive, where its logarithm exists.
             d *= 1.0 - min(0.9, log(d * (1.0 + e) / a) / (1.0 + d * (e / (1.0 + e))))
         return p + y * d
 

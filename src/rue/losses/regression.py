@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rue.compiled import parameter
+from rue.compiled import optional, parameter
 from rue.errors import SettingsError
-from rue.losses.base import CountLoss, Loss, entropy
+from rue.losses.base import CountLoss, Loss, entropy, require_at_kink
 from rue.registry import register
 
 __all__ = ["Absolute", "EpsilonInsensitive", "Huber", "Linear", "Poisson", "Quantile", "Square"]
@@ -44,6 +44,7 @@ class Square(Loss):
         return 2.0 * (p - y)
 
     def prox(self, p: float, y: float, a: float) -> float:
+        # Beyond 1e100 the quotient is 1 to the last digit, and from 1e308 on it would be ∞/∞.
         return p - (p - y) * (2.0 * a / (1.0 + 2.0 * a)) if a < 1e100 else y
 
     def exp_concave(self, low: float, high: float) -> float:
@@ -62,7 +63,7 @@ class Square(Loss):
 @register("loss", "absolute")
 @parameter
 class Absolute(Loss):
-    """|p − y|, minimal on average at the median of the labels; slope 0 at p = y.
+    """|p − y|, minimal on average at the median of the labels; slope 0 at p = y, or `at_kink`, from −1 to 1.
 
     >>> Absolute().value(3.0, 1.0), Absolute().slope(3.0, 1.0), Absolute().slope(1.0, 1.0)
     (2.0, 1.0, 0.0)
@@ -70,8 +71,13 @@ class Absolute(Loss):
     docs/theory.md, section 2.
     """
 
+    at_kink: float = optional(0.0)
+
     depends_on = "residual"
     lipschitz = 1.0
+
+    def __post_init__(self) -> None:
+        require_at_kink(self, -1.0, 1.0)
 
     def value(self, p: float, y: float) -> float:
         return abs(p - y)
@@ -79,7 +85,13 @@ class Absolute(Loss):
     def slope(self, p: float, y: float) -> float:
         if p > y:
             return 1.0
-        return -1.0 if p < y else 0.0
+        return -1.0 if p < y else self.at_kink
+
+    def subdifferential(self, p: float, y: float) -> tuple[float, float]:
+        return (-1.0 if p <= y else 1.0), (1.0 if p >= y else -1.0)
+
+    def prox(self, p: float, y: float, a: float) -> float:
+        return min(p + a, y) if p < y else max(p - a, y)
 
     def conjugate(self, g: Any, y: Any) -> Any:
         return g * y
@@ -170,6 +182,8 @@ class Huber(Loss):
 class Quantile(Loss):
     """τ(y − p) below the label and (1 − τ)(p − y) above, minimal on average at the τ-quantile; slope 0 at p = y.
 
+    At p = y any slope from −τ to 1 − τ is a subgradient: `at_kink` chooses one.
+
     With τ = 0.9 a prediction that is too low costs nine times as much as one that is too high by as much, so that about
     nine labels in ten come to lie below the predictions (Koenker and Bassett 1978).
 
@@ -178,11 +192,13 @@ class Quantile(Loss):
     """
 
     tau: float = 0.5
+    at_kink: float = optional(0.0)
     depends_on = "residual"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.tau < 1.0:
             raise SettingsError(f"Quantile: tau must lie between 0 and 1, not be {self.tau}.")
+        require_at_kink(self, -self.tau, 1.0 - self.tau)
 
     @property
     def lipschitz(self) -> float:
@@ -192,7 +208,13 @@ class Quantile(Loss):
         return self.tau * (y - p) if p < y else (1.0 - self.tau) * (p - y)
 
     def slope(self, p: float, y: float) -> float:
-        return -self.tau if p < y else 1.0 - self.tau if p > y else 0.0
+        return -self.tau if p < y else 1.0 - self.tau if p > y else self.at_kink
+
+    def subdifferential(self, p: float, y: float) -> tuple[float, float]:
+        return (-self.tau if p <= y else 1.0 - self.tau), (1.0 - self.tau if p >= y else -self.tau)
+
+    def prox(self, p: float, y: float, a: float) -> float:
+        return min(p + a * self.tau, y) if p < y else max(p - a * (1.0 - self.tau), y)
 
     def conjugate(self, g: Any, y: Any) -> Any:
         return g * y
@@ -209,23 +231,33 @@ class Quantile(Loss):
 class EpsilonInsensitive(Loss):
     """[|p − y| − ε]₊: residuals up to ε cost nothing; slope 0 at the kinks |p − y| = ε (Vapnik 1995).
 
+    With `at_kink` = a, from 0 to 1, the slope at a kink is a·sign(p − y).
+
     >>> EpsilonInsensitive(0.5).value(1.25, 1.0), EpsilonInsensitive(0.5).value(3.0, 1.0)
     (0.0, 1.5)
     """
 
     epsilon: float = 0.1
+    at_kink: float = optional(0.0)
     lipschitz = 1.0
     depends_on = "residual"
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.epsilon < math.inf:
             raise SettingsError(f"EpsilonInsensitive: epsilon must be ≥ 0 and finite, not {self.epsilon}.")
+        require_at_kink(self, 0.0, 1.0)
 
     def value(self, p: float, y: float) -> float:
         return max(0.0, abs(p - y) - self.epsilon)
 
     def slope(self, p: float, y: float) -> float:
-        return 0.0 if abs(p - y) <= self.epsilon else 1.0 if p > y else -1.0
+        away = abs(p - y)
+        size = 0.0 if away < self.epsilon else self.at_kink if away == self.epsilon else 1.0
+        return size if p > y else 0.0 - size if p < y else 0.0  # 0 − 0 is 0, and −0 would be a zero of another sign
+
+    def subdifferential(self, p: float, y: float) -> tuple[float, float]:
+        low = -1.0 if p - y <= -self.epsilon else 1.0 if p - y > self.epsilon else 0.0
+        return low, (1.0 if p - y >= self.epsilon else -1.0 if p - y < -self.epsilon else 0.0)
 
     def conjugate(self, g: Any, y: Any) -> Any:
         return g * y + self.epsilon * np.abs(g)

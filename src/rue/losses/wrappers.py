@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from rue.compiled import parameter
-from rue.errors import SettingsError
+from rue.domains import Domain
+from rue.errors import SettingsError, shown
 from rue.registry import make, register
 
 __all__ = ["Indicator", "Regularised", "unregularised"]
@@ -53,6 +54,12 @@ class Indicator:
     """
 
     domain: Any
+
+    def __post_init__(self) -> None:
+        K = make("domain", self.domain)
+        if not isinstance(K, Domain):
+            raise SettingsError(f"Indicator: domain must be a set such as rue.Ball(1), or a spec, not {shown(K)}.")
+        object.__setattr__(self, "domain", K)
 
     def value(self, w: Any, /) -> float:
         """0 if w lies in the set, up to 1e-9 of its size, and +∞ if not."""

@@ -6,9 +6,12 @@ it is used.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import stat
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,22 +21,62 @@ from rue.models.settings import read_json, write_json
 from rue.outputs import write_file
 from rue.version import __version__
 
-__all__ = ["FORMAT", "OLDEST", "read_container", "write_container"]
+__all__ = [
+    "FORMAT",
+    "OLDEST",
+    "errors_as_damage",
+    "pack_container",
+    "read_container",
+    "unpack_container",
+    "write_container",
+]
 
-FORMAT = 3
+FORMAT = 7
 """The number of the layout of the file; raised when an older rue could not read it."""
 OLDEST = 1
-"""The oldest layout that is still read: no course of the members. Format 2 had no metrics and no frozen copies."""
+"""The oldest layout that is still read.
+
+Not yet in format 1: the course of the members; in 2: metrics and frozen copies; in 3: windows, intervals and alarms;
+in 5: frozen copies of several classes; in 6: frozen copies of their stages."""
 
 LONGEST = 32 * 2**20
 """Bytes of a header: a model's are some kilobytes."""
 
-_MOST = 64
+_MOST = 4096
+"""Arrays in a file: each of up to 64 members has a dozen."""
 _DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "U8": np.uint8, "U32": np.uint32, "U64": np.uint64}
+
+
+@contextlib.contextmanager
+def errors_as_damage(path: str, what: str) -> Iterator[None]:
+    """Say in one sentence, as a `DataError`, that a file is damaged or not `what`, whatever its content makes fail.
+
+    >>> with errors_as_damage("m.rue", "not a model"):
+    ...     {}["learner"]
+    Traceback (most recent call last):
+    rue.errors.DataError: m.rue is damaged, or not a model that this rue can read: it has no 'learner'.
+    """
+    try:
+        yield
+    except KeyError as error:
+        why = f"it has no {str(error)[:40]}"
+        raise DataError(f"{path} is damaged, or {what} that this rue can read: {why}.") from error
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+        why = str(error)[:300].rstrip(".")
+        raise DataError(f"{path} is damaged, or {what} that this rue can read: {why}.") from error
 
 
 def write_container(path: str | os.PathLike[str], head: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write JSON and arrays as `rue.outputs` writes every file: whole, or what was there stays."""
+    write_file(path, pack_container(head, arrays))
+
+
+def pack_container(head: dict[str, Any], arrays: dict[str, Any]) -> bytes:
+    """The bytes of such a file.
+
+    >>> unpack_container(pack_container({"format": FORMAT}, {"w": np.ones(2)}))[1]["w"]
+    array([1., 1.])
+    """
     from safetensors.numpy import save
 
     text = write_json(head)
@@ -42,7 +85,27 @@ def write_container(path: str | os.PathLike[str], head: dict[str, Any], arrays: 
     content = save(arrays, {"rue": text})
     if int.from_bytes(content[:8], "little") > LONGEST:
         raise SettingsError(f"the settings and the history take {len(text):,} bytes: more than a model file can hold.")
-    write_file(path, content)
+    return bytes(content)
+
+
+def unpack_container(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON and the arrays of `pack_container`, from this machine or another; damage is one DataError."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        length = int.from_bytes(content[:8], "little")
+        if not 2 <= length <= min(LONGEST, len(content) - 8):
+            raise DataError("they are cut off, or they never were one")
+        text = json.loads(content[8 : 8 + length])["__metadata__"]["rue"]
+        head = read_json(text)
+        _require_format(head)
+        arrays = load(content)
+    except (DataError, SafetensorError, LookupError, MemoryError, OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"the bytes are not a model that can be read: {str(error)[:300].rstrip('.')}.") from error
+    if not np.array_equal(arrays.pop("digest", np.empty(0)), _digest(text, arrays)):
+        raise DataError("the bytes of the model are damaged: they do not fit their digest.")
+    return head, arrays
 
 
 def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:

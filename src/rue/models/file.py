@@ -26,28 +26,55 @@ import numpy as np
 from rue import ledger as accounts
 from rue.errors import DataError, SettingsError, shown
 from rue.learners import Learner
+from rue.learners.ensemble import Ensemble
 from rue.learners.mixture.standing import MOST_LOOKS, Course, members_of
 from rue.learners.turns import Turn
 from rue.ledger import Ledger, open_ledger
 from rue.losses import Loss
 from rue.models.arrays import MOST_COORDINATES, Places, Reader, count, put, put_text, rows_of, typed
-from rue.models.container import FORMAT, read_container, write_container
+from rue.models.container import (
+    FORMAT,
+    errors_as_damage,
+    pack_container,
+    read_container,
+    unpack_container,
+    write_container,
+)
+from rue.models.ensemble import read_ensemble, write_ensemble
 from rue.models.learner import read_learner, write_learner
 from rue.models.schema import COUNTS, FEATURES, HISTORY, POSITION, require
 from rue.models.settings import from_json, plain_json, rebuilt
+from rue.models.watching import read_watch, write_watch
+from rue.models.windows import read_windows, read_witness_windows, write_windows
 from rue.regret.certificates.curvature import WIDEST, Curvature
 from rue.regret.certificates.digest import FIRST, shelved
 from rue.regret.certificates.evidence import Evidence, Largest
 from rue.regret.certificates.witnesses import Pool, filled_up
+from rue.runs.advice import advice_in, experts_in, experts_of, require_no_ensemble
+from rue.runs.background import Background
 from rue.runs.metrics import Metrics
-from rue.runs.predicting import predict
+from rue.runs.predicting import predict, predict_interval
 from rue.runs.resuming import Learnt, history_entry
+from rue.runs.watching import Watch
 from rue.streams import Labels
 from rue.streams.labels import MOST_CLASSES
 from rue.streams.numbering import Numbering
 from rue.version import __version__
 
-__all__ = ["MOST_NAMES", "Model", "load", "load_model", "model_of", "save", "save_model"]
+__all__ = [
+    "MOST_NAMES",
+    "Model",
+    "from_bytes",
+    "load",
+    "load_model",
+    "model_in",
+    "model_of",
+    "read_labels",
+    "save",
+    "save_model",
+    "to_bytes",
+    "write_labels",
+]
 
 MOST_NAMES = 65_536
 """How many slots a model file keeps the names of."""
@@ -55,7 +82,15 @@ MOST_NAMES = 65_536
 
 @dataclasses.dataclass(eq=False)
 class Model:
-    """What a model file holds. `history`, `features`, `counts` and `position` are plain JSON, stored as they are."""
+    """What a model file holds. `history`, `features`, `counts` and `position` are plain JSON, stored as they are.
+
+    `save` writes one and `load` reads it. `evidence` and `labels` are None where a learner was saved alone.
+
+    >>> import rue
+    >>> model = Model(rue.Perceptron())
+    >>> model.predict([[1.0, 2.0]])
+    array([0.])
+    """
 
     learner: Learner
     evidence: Evidence | None = None
@@ -74,13 +109,55 @@ class Model:
     """The losses and weights of a mixture's members over time, from its first example on."""
     metrics: Metrics = dataclasses.field(default_factory=Metrics, repr=False)
     """Accuracy, AUC and the like of the predictions made before each update; empty in files of older versions."""
+    watch: Watch = dataclasses.field(default_factory=Watch, repr=False)
+    """Prediction intervals and alarms, if they were asked for."""
+    ensemble: Ensemble | None = dataclasses.field(default=None, repr=False)
+    """The learner and outside experts, mixed, if there were any."""
+    background: Background | None = dataclasses.field(default=None, repr=False)
+    """Some of the rows, on which `rue.effects_of` tries the predictions of a learner over maps."""
 
-    def predict(self, X: Any, as_: str = "score") -> Any:
-        """Predictions for one example or many, as scores, probabilities or labels, exactly as `Run.predict` has it."""
-        return predict(self.learner, X, labels=self.labels, features=self.features, names=self.names, as_=as_)
+    def __repr__(self) -> str:
+        return f"Model(examples={self.learner.t:,}, learner={self.learner!r})"
+
+    def predict(self, X: Any, as_: str = "score", experts: Any = None, experts_as: str | None = None) -> Any:
+        """Predictions for one example or many, as scores, probabilities or labels, exactly as `Run.predict` has it.
+
+        X, `as_`, and of outside experts `experts` and `experts_as`, are as for `Run.predict`.
+
+        >>> import rue
+        >>> run = rue.learn([[0.0], [1.0]], [0, 1], learner=rue.Perceptron())
+        >>> model = Model(run.learner, labels=run.labels)
+        >>> model.predict([[1.0], [-5.0]], as_="label")
+        array([1, 0])
+        """
+        given = experts_of(self.ensemble, advice_in(experts, experts_as, experts_in(self.features)))
+        known: dict[str, Any] = {"labels": self.labels, "features": self.features, "names": self.names}
+        return predict(self.learner, X, **known, as_=as_, experts=given)
+
+    def predict_interval(self, X: Any) -> Any:
+        """Lower and upper ends for one example or many, or sets of classes, as `Run.predict_interval` has it.
+
+        X is as for `predict`.
+
+        >>> import numpy as np, rue
+        >>> run = rue.learn(np.ones((5, 1)), [1.0, 2.0, 1.5, 1.0, 2.5], interval=0.8)
+        >>> lower, upper = Model(run.learner, labels=run.labels, watch=run.watch).predict_interval([[1.0]])
+        >>> bool((lower <= upper).all())
+        True
+        """
+        require_no_ensemble("predict_interval", self.ensemble)
+        return predict_interval(self.learner, self.watch, X, features=self.features, names=self.names)
 
     def plot_members(self, path: Any = None) -> Any:
-        """The race of a mixture's members, and who carried the weight, against time; as `Run.plot_members` has it."""
+        """The race of a mixture's members, and who carried the weight, against time; as `Run.plot_members` has it.
+
+        `path` also saves it.
+
+        >>> import rue
+        >>> run = rue.learn([[0.0], [1.0]], [-1, 1])
+        >>> len(Model(run.learner, course=run.course).plot_members().axes)
+        2
+        """
         from rue.pictures.races import draw_members
 
         return draw_members(self, path)
@@ -109,7 +186,8 @@ def model_of(what: Any) -> Model:
         return what
     if isinstance(what, Learnt):
         parts = what.learner, what.evidence, what.labels, what.history, what.features, what.names, what.counts
-        return Model(*parts, course=what.course, metrics=what.metrics)
+        more = {name: getattr(what, name) for name in ("course", "metrics", "watch", "ensemble", "background")}
+        return Model(*parts, **more)
     if isinstance(what, Learner):
         return Model(what, history=[history_entry(what.t)])
     if hasattr(what, "steps"):
@@ -122,11 +200,18 @@ def model_of(what: Any) -> Model:
 
 
 def load(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
-    """Read a model file; `load(path).learner` goes on bit for bit. `save` has an example.
+    """Read a model file; `load(path).learner` goes on bit for bit.
 
     Nothing in the file is run, and one that is damaged, foreign or newer is refused in one sentence (`DataError`).
 
     A class of your own that the learner was built with is named in the file, not stored in it: hand it over in `known`.
+
+    >>> import rue, tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.rue")
+    ...     rue.save(rue.Perceptron(eta=0.5), path)
+    ...     load(path).learner
+    Perceptron(loss=PerceptronLoss(), domain=Reals(), step=Fixed(value=0.5), intercept=True)
     """
     if not isinstance(path, str | os.PathLike):
         raise SettingsError(f"load: give the path of a model file, not {shown(path)}.")
@@ -136,35 +221,71 @@ def load(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model; the file that was there stays if anything goes wrong."""
     with Turn(model.learner, wait=True):
-        _save(model, path)
+        write_container(path, *_contents(model))
 
 
-def _save(model: Model, path: str | os.PathLike[str]) -> None:
+def to_bytes(model: Model) -> bytes:
+    """What `save_model` would write, for another process.
+
+    >>> import rue
+    >>> from_bytes(to_bytes(Model(rue.Perceptron()))).learner == rue.Perceptron()
+    True
+    """
+    with Turn(model.learner, wait=True):
+        return pack_container(*_contents(model))
+
+
+def _contents(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON and the arrays of a model."""
     arrays: dict[str, Any] = {}
     head = {
         "format": FORMAT,
         "rue": __version__,
         "learner": write_learner(model.learner, arrays),
         "evidence": None if model.evidence is None else _write_evidence(model.evidence, arrays),
-        "labels": None if model.labels is None else _write_labels(model.labels),
+        "labels": None if model.labels is None else write_labels(model.labels),
         "course": _write_course(model.course, model.learner, arrays),
         "metrics": _write_metrics(model.metrics, arrays),
+        "watch": write_watch(model.watch, arrays),
+        "ensemble": write_ensemble(model.ensemble, arrays),
+        "background": _write_background(model.background, arrays),
         **{name: plain_json(getattr(model, name), name) for name in ("history", "features", "counts", "position")},
     }
     put_text(arrays, "names", [[int(slot), str(name)] for slot, name in list(model.names.items())[:MOST_NAMES]])
-    write_container(path, head, arrays)
+    return head, arrays
 
 
 def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Model:
     """Read a model; any file that is not one is a DataError in one sentence."""
-    head, arrays = read_container(path)
+    return model_in(*read_container(path), str(path), known)
+
+
+def model_in(head: dict[str, Any], arrays: dict[str, Any], path: str, known: Iterable[type] = ()) -> Model:
+    """The model in JSON and arrays that were read from a path, as `load_model` has it."""
+    if "fleet" in head:
+        raise DataError(
+            f"{path} holds a model for every key (--by): rue predict and rue inspect take it, in Python rue.Fleet.load."
+        )
+    return _model(head, arrays, path, known)
+
+
+def from_bytes(content: bytes, known: Iterable[type] = ()) -> Model:
+    """The model that `to_bytes` has made bytes of, with classes of users `known` as for `load`."""
+    return _model(*unpack_container(content), "what another process has sent", known)
+
+
+def _model(head: dict[str, Any], arrays: dict[str, Any], path: str, known: Iterable[type]) -> Model:
+    """The model that JSON and arrays are of."""
     reader = Reader(arrays)
-    try:
+    with errors_as_damage(path, "not a model"):
         learner = read_learner(reader, head["learner"], known, head["format"])
         evidence = None if head["evidence"] is None else _read_evidence(reader, head["evidence"], known, learner)
-        labels = None if head["labels"] is None else _read_labels(head["labels"])
+        labels = None if head["labels"] is None else read_labels(head["labels"])
         course = _read_course(reader, head["course"] if head["format"] > 1 else None, learner)
         metrics = _read_metrics(reader, head["metrics"] if head["format"] > 2 else None)
+        watch = read_watch(reader, head.get("watch"), known, head["format"], learner.loss)  # older files have none
+        ensemble = read_ensemble(reader, head.get("ensemble"), known, head["format"], learner.loss)
+        background = _read_background(reader, head.get("background"), learner)  # older files have none
         kinds: dict[str, type] = {"history": list, "features": dict, "counts": dict}
         stored = {name: typed(head[name], kind) for name, kind in kinds.items()}
         position = None if head["position"] is None else typed(head["position"], dict)
@@ -177,18 +298,28 @@ def load_model(path: str | os.PathLike[str], known: Iterable[type] = ()) -> Mode
             require(entry if isinstance(entry, dict) else {}, HISTORY, "history")
         names = {count(slot, MOST_COORDINATES): typed(name, str) for slot, name in reader.text("names", MOST_NAMES)}
         reader.require_end()
-    except KeyError as error:
-        raise DataError(
-            f"{path} is damaged, or not a model that this rue can read: it has no {str(error)[:40]}."
-        ) from error
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{path} is damaged, or not a model that this rue can read: {str(error)[:300].rstrip('.')}."
-        ) from error
-    return Model(learner, evidence, labels, names=names, position=position, course=course, metrics=metrics, **stored)
+    own: dict[str, Any] = {"names": names, "position": position, "course": course, "metrics": metrics, "watch": watch}
+    own |= {"ensemble": ensemble, "background": background}
+    return Model(learner, evidence, labels, **own, **stored)
 
 
 # The evidence.
+
+
+def _write_background(background: Background | None, arrays: dict[str, Any]) -> dict[str, Any] | None:
+    if background is None:
+        return None
+    arrays.update({f"background.{name}": array for name, array in background.stored().items()})
+    return {"seen": background.seen, "dense": background.dense}
+
+
+def _read_background(reader: Reader, head: Any, learner: Learner) -> Background | None:
+    if head is None:
+        return None
+    stored = {name: reader.take(f"background.{name}", (np.float64,)) for name in ("ends", "indices", "values")}
+    if (stored["indices"] >= learner.d).any():
+        raise DataError("its rows to try predictions on have features that it has not")
+    return Background.restored(count(typed(head, dict)["seen"], 2**53), typed(head["dense"], bool), stored)
 
 
 def _write_evidence(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -204,6 +335,8 @@ def _write_evidence(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any
         curvature, parts["curvature.coordinates"] = curvature.in_use(coordinates)
     for keeper in (pool, curvature, digest):
         parts |= {} if keeper is None else keeper.stored()
+    if pool is not None and evidence.witnessed is not None:
+        parts |= evidence.witnessed.stored(pool)
     if pool is not None and wide:
         parts["pool.places"] = coordinates[pool.places].astype(np.float64)
     for name, array in parts.items():
@@ -221,12 +354,14 @@ def _write_evidence(evidence: Evidence, arrays: dict[str, Any]) -> dict[str, Any
         "pool": None
         if pool is None
         else [size if wide else pool.lines.size, pool.places.size, pool.radii.size, bool(pool.largest.size)],
+        "witnessed": None if pool is None or evidence.witnessed is None else int(evidence.witnessed.sums.rows),
         "curvature": None if curvature is None else curvature.moment.size,
         "unasked": bool(evidence.unasked),
         "digest": None
         if digest is None
         else [digest.largest.size, *digest.totals[:2].tolist(), *([] if digest.radii.size else [len(digest.cuts)])],
         "columns": None if columns is None else [columns.base, columns.known],
+        "windows": write_windows(ledger.windows, arrays, coordinates),
     }
 
 
@@ -242,13 +377,8 @@ def _read_evidence(reader: Reader, head: Any, known: Iterable[type], learner: Le
         places = Places(numbering, learner.intercept, size)
         wide = {"numbering": numbering, "coordinates": size, "intercept": learner.intercept}
     size = rows_of(head["size"], 1) if places is None else places.size
-    ledger: Ledger = open_ledger(size)
-    reader.fill("evidence.sums", ledger.sums)
-    reader.fill("evidence.S", ledger.S, places)
-    examples = count(float(ledger.sums[accounts.EXAMPLES]), 2**53)
-    count(float(ledger.sums[accounts.MISTAKES]), examples)
-    if not (np.isfinite(ledger.sums).all() and np.isfinite(ledger.S).all() and ledger.sums[accounts.WEIGHT] >= 0.0):
-        raise DataError("the sums of its evidence are impossible")
+    ledger = _read_ledger(reader, size, places)
+    ledger = ledger._replace(windows=read_windows(reader, head.get("windows"), ledger, places))  # older files have none
     largest = pool = curvature = digest = None
     if head["largest"] is not None:
         largest = Largest(np.zeros(rows_of(head["largest"], 1) if places is None else size))
@@ -257,6 +387,8 @@ def _read_evidence(reader: Reader, head: Any, known: Iterable[type], learner: Le
             raise DataError("the largest magnitudes of its features are impossible")
     if head["pool"] is not None:
         pool = _read_pool(reader, places, ledger.S.size, *typed(head["pool"], list))
+        if head.get("witnessed") is not None:  # older files have none
+            wide["witnessed"] = read_witness_windows(reader, head["witnessed"], pool, ledger)
     if head["curvature"] is not None:
         n = count(head["curvature"], WIDEST)
         if not loss.quadratic:
@@ -281,6 +413,18 @@ def _read_evidence(reader: Reader, head: Any, known: Iterable[type], learner: Le
         wide["columns"] = _read_columns(reader, base, features, widths[0] - learner.intercept, ledger.S.size)
         wide["intercept"] = learner.intercept
     return Evidence(loss, ledger, largest, pool, curvature, lambda_, penalty, digest, unasked, **wide)
+
+
+def _read_ledger(reader: Reader, size: int, places: Places | None) -> Ledger:
+    """The sums of D1, in arrays of so many rows."""
+    ledger = open_ledger(size)
+    reader.fill("evidence.sums", ledger.sums)
+    reader.fill("evidence.S", ledger.S, places)
+    examples = count(float(ledger.sums[accounts.EXAMPLES]), 2**53)  # doubles count no further than that
+    count(float(ledger.sums[accounts.MISTAKES]), examples)
+    if not (np.isfinite(ledger.sums).all() and np.isfinite(ledger.S).all() and ledger.sums[accounts.WEIGHT] >= 0.0):
+        raise DataError("the sums of its evidence are impossible")
+    return ledger
 
 
 def _read_columns(reader: Reader, base: Any, known: Any, narrow: int, coordinates: int) -> Numbering:
@@ -396,13 +540,15 @@ def _read_metrics(reader: Reader, head: Any) -> Metrics:
 # Labels.
 
 
-def _write_labels(labels: Labels) -> list[Any]:
+def write_labels(labels: Labels) -> list[Any]:
+    """What labels mean, as plain JSON."""
     if labels.task == "multiclass":
         return [labels.task, *plain_json(labels.classes, "labels")]
     return [labels.task, *(plain_json(name, "labels") for name in (labels.negative, labels.positive))]
 
 
-def _read_labels(head: Any) -> Labels:
+def read_labels(head: Any) -> Labels:
+    """What `write_labels` wrote."""
     if typed(head, list)[0] == "multiclass":
         if len(head) > 1 + MOST_CLASSES or any(isinstance(name, list | dict | None) for name in head):
             raise DataError("its labels make no sense")

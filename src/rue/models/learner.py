@@ -9,6 +9,7 @@ import numpy as np
 
 from rue.errors import DataError, SettingsError, shown
 from rue.learners import ClassLearner, Learner
+from rue.learners.lags import FARTHEST, Lags
 from rue.learners.one_example import Names
 from rue.learners.points import declarations_of, gathered, laid_out, require_sane, state_of
 from rue.models.arrays import Places, Reader, count, put, put_text, require_memory, typed
@@ -30,11 +31,16 @@ def write_learner(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
         if type(part) not in own_classes("algorithm").values():
             raise SettingsError(f"{type(part).__name__} is an algorithm of your own: only rue's can be saved.")
     written = {"algorithm": rebuilt(algorithm), "intercept": learner.intercept, "d": None}
+    if learner.lags is not None:
+        back, last, averages, seen = learner.lags.__getstate__()
+        written["lags"] = {"back": list(back), "seen": int(seen[0])}
+        put(arrays, "lags.last", last)
+        put(arrays, "lags.averages", averages)
     if point is None:
         return written
     if algorithm.start(learner.coordinates, np.zeros, min(1, learner.coordinates))[0] != state["_rule"]:
         raise SettingsError(f"{learner!r} cannot be saved: its step depends on how wide the first example was.")
-    coordinates, declared = learner.coordinates_of_places(), declarations_of(point)
+    (point, coordinates), declared = _few_rows(point, learner), declarations_of(point)
     for name, array in _stored(point, learner.places).items():
         rows = coordinates if declared[name].of_coordinates else None
         put(arrays, f"point.{name}", array, rows, learner.coordinates)
@@ -46,6 +52,18 @@ def write_learner(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     return {**written, "d": learner.d, **({"classes": point.classes()} if _multiclass(algorithm) else {})}
 
 
+def _few_rows(point: Any, learner: Learner) -> tuple[Any, Any]:
+    """A point with rows for the coordinates alone that have occurred, if it can tell; and the coordinates of its rows.
+
+    Of 2^20 hashed names mostly a few thousand occur: looking for them in tables of all takes a tenth of a second.
+    """
+    coordinates = learner.coordinates_of_places()
+    own = point.occupied() if hasattr(point, "occupied") else np.empty(0, dtype=np.int64)
+    if not own.size:
+        return point, coordinates
+    return point.picked(own), own if coordinates is None else coordinates[own]
+
+
 def read_learner(reader: Reader, head: Any, known: Iterable[type], version: int) -> Learner:
     """The learner that was written, in a file of a format; DataError for anything else."""
     algorithm, intercept = from_json(head["algorithm"], known), typed(head["intercept"], bool)
@@ -53,44 +71,59 @@ def read_learner(reader: Reader, head: Any, known: Iterable[type], version: int)
         if type(part) not in own_classes("algorithm").values():
             raise DataError("it names no algorithm of rue's")
         typed(part.name, str)
-    names, d, rule, point, numbering = Names(), 0, None, None, None
-    if head["d"] is not None:
-        d = count(head["d"], 2**32)
-        coordinates = d + int(intercept)
-        classes = count(head["classes"], MOST_CLASSES) if _multiclass(algorithm) else 1
-        where = _places(reader, algorithm, d, intercept)
-        numbering = None if where is None else where.numbering
-        room = coordinates if where is None else where.size
-        require_memory(room, classes * -(-algorithm.bytes_per_coordinate // 8))
-        rule, point = algorithm.start(coordinates, np.zeros, room)
-        if _multiclass(algorithm):
-            point = point.admitting(max(classes, point.classes()))
-        point = laid_out(point)
-        begun = _filled(reader, point, room, where, version)
-        if version == 1 and hasattr(point, "from_format_1"):
-            point.from_format_1()
-        require_sane(point, algorithm)
-        for name, array in _stored(point, room).items():
-            _require_magnitudes(array, begun[name])
-        point = gathered(point)
-        places = reader.text("point.names", d)
-        if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
-            raise DataError("the names of its features are impossible")
-        names.places = {place: j for j, place in enumerate(places)}
     kind = ClassLearner if _multiclass(algorithm) else Learner
     learner: Learner = kind.__new__(kind)
-    learner.__setstate__(
-        {
-            "algorithm": algorithm,
-            "intercept": intercept,
-            "d": d,
-            "names": names,
-            "numbering": numbering,
-            "_rule": rule,
-            "_point": point,
-        }
-    )
+    state: dict[str, Any] = {"d": 0, "names": Names(), "numbering": None, "_rule": None, "_point": None}
+    if head["d"] is not None:
+        state = _read_state(reader, head, algorithm, intercept, version)
+    lags = None if head.get("lags") is None else _read_lags(reader, head["lags"])  # older files have none
+    if lags is not None and (_multiclass(algorithm) or (head["d"] is not None and state["d"] < lags.many)):
+        raise DataError("its lags do not fit its features")
+    learner.__setstate__({"algorithm": algorithm, "intercept": intercept, **state, "lags": lags})
     return learner
+
+
+def _read_lags(reader: Reader, head: Any) -> Lags:
+    """The last labels that were written."""
+    lags = Lags([count(k, FARTHEST) for k in typed(typed(head, dict)["back"], list)])
+    lags.seen[0] = count(head["seen"], 2**53)
+    for name, array in (("lags.last", lags.last), ("lags.averages", lags.averages)):
+        reader.fill(name, array, None)
+        if not (np.abs(array) <= LARGEST_NUMBER).all():
+            raise DataError("its last labels are no numbers")
+    return lags
+
+
+def _read_state(reader: Reader, head: Any, algorithm: Any, intercept: bool, version: int) -> dict[str, Any]:
+    """What a learner that has begun holds besides its settings, as `Learner.__setstate__` takes it."""
+    names, d = Names(), count(head["d"], 2**32)
+    coordinates = d + int(intercept)
+    classes = count(head["classes"], MOST_CLASSES) if _multiclass(algorithm) else 1
+    wide = algorithm.wide is not None and d > algorithm.wide
+    where = _places(reader, algorithm, d, intercept, wide)
+    room = coordinates if where is None else where.size
+    # Before anything is allocated: a few bytes of a damaged file may ask for all the memory there is.
+    require_memory(room if wide else coordinates, classes * -(-algorithm.bytes_per_coordinate // 8))
+    rule, point = algorithm.start(coordinates, np.zeros, room)
+    if _multiclass(algorithm):
+        point = point.admitting(max(classes, point.classes()))
+    point = laid_out(point)
+    begun = _filled(reader, point, room, where, version)
+    if version == 1 and hasattr(point, "from_format_1"):
+        point.from_format_1()
+    require_sane(point, algorithm)
+    for name, array in _stored(point, room).items():
+        _require_magnitudes(array, begun[name])
+    point = gathered(point)
+    if where is not None and not wide:
+        # The empty place has coordinate −1, the last one; if that is in use, its own place comes later and wins.
+        point, where = point.spread(where.numbering.coordinates(intercept), coordinates), None
+    places = reader.text("point.names", d)
+    if any(isinstance(place, list | dict) for place in places) or len(set(places)) < len(places):
+        raise DataError("the names of its features are impossible")
+    names.places = {place: j for j, place in enumerate(places)}
+    numbering = None if where is None else where.numbering
+    return {"d": d, "names": names, "numbering": numbering, "_rule": rule, "_point": point}
 
 
 def _filled(reader: Reader, point: Any, room: int, where: Places | None, version: int) -> dict[str, Any]:
@@ -100,9 +133,12 @@ def _filled(reader: Reader, point: Any, room: int, where: Places | None, version
     """
     declared, begun = declarations_of(point), {}
     for name, array in _stored(point, room).items():
-        begun[name] = None if declared[name].of_coordinates else array.copy()
+        by_coordinate = declared[name].axes[0] in ("coordinate", "own coordinate")
+        begun[name] = None if by_coordinate else array.copy()
         if version < declared[name].since:
             continue
+        if not by_coordinate:
+            array[...] = 0  # a file leaves rows of zeros out, and not all that begins is zero
         values = reader.fill(f"point.{name}", array, where if declared[name].of_coordinates else None)
         if name.endswith("memory"):  # whose numbers `require_sane` looks at, one by one
             continue
@@ -125,13 +161,17 @@ def _require_magnitudes(values: Any, begun: Any) -> None:
         raise DataError("its state holds numbers that no learning leads to")
 
 
-def _places(reader: Reader, algorithm: Any, d: int, intercept: bool) -> Places | None:
-    """Where coordinates are in a learner of so many features, if only those in use are to have a place."""
-    if algorithm.wide is None or d <= algorithm.wide:
+def _places(reader: Reader, algorithm: Any, d: int, intercept: bool, wide: bool) -> Places | None:
+    """Where coordinates are, if only those in use are to have a place.
+
+    In a `wide` learner this is so for good, in another, whose point can be `spread`, while it is read.
+    """
+    point = algorithm.start(d + int(intercept), np.zeros, 1)[1]
+    if not wide and not hasattr(point, "spread"):
         return None
-    declared = declarations_of(algorithm.start(d + int(intercept), np.zeros, 1)[1])
+    declared = declarations_of(point)
     named = [f"point.{name}" for name, array in declared.items() if array.of_coordinates]
-    numbering = reader.numbering([*named, "evidence.S", "evidence.largest"], intercept)
+    numbering = reader.numbering([*named, "evidence.S", "evidence.largest", "windows.S"], intercept)
     return None if numbering.base >= d else Places(numbering, intercept, d + int(intercept))
 
 

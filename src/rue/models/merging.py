@@ -44,7 +44,14 @@ def merge_models(base: Model, parts: Sequence[Model]) -> Model:
     for k, part in enumerate(parts):
         if base.features and part.features != base.features:
             raise SettingsError(f"merge: parts[{k}] makes features of data in another way than the base.")
+    if any(model.watch.asked for model in (base, *parts)):
+        raise SettingsError("merge: intervals and alarms are about one sequence of examples, and cannot be merged.")
+    if any(model.ensemble is not None for model in (base, *parts)):
+        raise SettingsError(
+            "merge: outside experts and calibrate are about one sequence of examples: they cannot be merged."
+        )
     known = len(base.history)
+    begun = [part for part in parts if part.learner.t > base.learner.t]
     return Model(
         learner,
         evidence,
@@ -57,6 +64,7 @@ def merge_models(base: Model, parts: Sequence[Model]) -> Model:
         | _class_weights(base, parts, numbers),
         course=_course(base, parts, learner),
         metrics=base.metrics.merge([part.metrics for part in parts], numbers),
+        background=begun[0].background if len(begun) == 1 else None,  # rows of one part say little of the others
     )
 
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rue.errors import DataError
+from rue.errors import DataError, RueError
 
-__all__ = ["COUNTS", "FEATURES", "HISTORY", "POSITION", "require"]
+__all__ = ["CLUSTER", "COUNTS", "FEATURES", "HISTORY", "POSITION", "require"]
 
 Rule = Callable[[Any], bool]
 """Whether a value is possible."""
@@ -50,6 +50,16 @@ def _columns(value: Any) -> bool:
         return False
 
 
+def _interactions(value: Any) -> bool:
+    """The namespaces that are multiplied."""
+    from rue.streams.text.interactions import interactions_in
+
+    try:
+        return type(value) is list and list(interactions_in(value)) == value
+    except RueError:
+        return False
+
+
 def _class_weight(value: Any) -> bool:
     """The class weights of a run and what they have counted."""
     from rue.runs.class_weights import ClassWeights
@@ -77,7 +87,12 @@ def _each(rule: Rule, length: int | None = None, most: int = 2**17) -> Rule:
 HISTORY: dict[str, Rule] = {"examples": _whole()}
 """Of each of its entries; the rest is only shown."""
 
-FEATURES: dict[str, Rule] = {"kind": _text, "bits": _whole(1, 32), "columns": _or_none(_columns)}
+FEATURES: dict[str, Rule] = {
+    "kind": _text,
+    "bits": _whole(1, 32),
+    "columns": _or_none(_columns),
+    "interact": _interactions,
+}
 
 COUNTS: dict[str, Rule] = {
     "skipped": _whole(),
@@ -100,11 +115,23 @@ POSITION: dict[str, Rule] = {
     "file": _whole(),
     "offset": _whole(),
     "line": _whole(),
+    "rows": _whole(),
     "heads": _each(_text),
     "tail": _text,
     "predictions": _or_none(_whole()),
     "holdout": _or_none(_number),
 }
+
+
+CLUSTER: dict[str, Rule] = {
+    "places": _each(_each(_whole(), length=3), most=2**20),
+    "learnt": _each(_each(_number, length=3), most=2**20),
+    "round": _whole(),
+    "most": _whole(1),
+    "processors": _each(_text),
+    "units": _text,
+}
+"""Of a position within data that are learnt in shards."""
 
 
 def require(part: dict[str, Any], rules: dict[str, Rule], what: str, needed: Iterable[str] = ()) -> None:

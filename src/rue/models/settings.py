@@ -12,14 +12,13 @@ Ball(radius=10.0)
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from rue.compiled import is_parameter
+from rue.compiled import is_parameter, written_fields
 from rue.errors import DataError, SettingsError
 from rue.registry import is_own, own_classes
 
@@ -28,7 +27,7 @@ __all__ = ["from_json", "plain_json", "read_json", "readable", "rebuilt", "to_js
 
 def readable() -> dict[str, type]:
     """The classes of rue's own that a model file may name: those registered as what settings are made of."""
-    return own_classes("algorithm", "average", "domain", "loss", "part", "step")
+    return own_classes("algorithm", "average", "domain", "loss", "map", "part", "step")
 
 
 def to_json(setting: Any) -> Any:
@@ -53,7 +52,7 @@ def to_json(setting: Any) -> Any:
 def _arguments(setting: Any) -> Any:
     """What a parameter is built from: its fields by name, or a list where it says so in `built_from`."""
     if not hasattr(setting, "built_from"):
-        return {field.name: getattr(setting, field.name) for field in dataclasses.fields(setting)}
+        return written_fields(setting)
     if not _takes_list(type(setting)):  # what a subclass is built from may be something else
         base = next(base for base in type(setting).__mro__ if _takes_list(base))
         raise SettingsError(

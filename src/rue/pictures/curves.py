@@ -23,8 +23,9 @@ from rue.regret.certificates.evidence import open_evidence
 from rue.regret.hindsight.comparator import best_in_hindsight, hindsight_path
 from rue.regret.risk.bounds import risk_always
 from rue.regret.risk.ranges import loss_range
-from rue.runs.learn import Run, score
+from rue.runs.evaluation import score
 from rue.runs.replay import trace
+from rue.runs.run import Run
 from rue.streams import Block
 
 __all__ = [
@@ -313,7 +314,9 @@ class GameCurves:
     def trace(self) -> Trace | None:
         """The game as a run of examples: a round with subgradient g is x = g, y = 1 under the linear loss."""
         game = self.game
-        learner = Learner(game.learner.algorithm, intercept=False, d=game.points.shape[1])
+        if game.algorithm is None:
+            return None
+        learner = Learner(game.algorithm, intercept=False, d=game.points.shape[1])
         try:
             if game.loss_named is None:
                 return trace(learner, game.gradients, np.ones(game.T))

@@ -182,7 +182,7 @@ class Panel:
         return ax
 
     def _name_lines(self) -> None:
-        """Each name beside the end of its line, moved only as far as others are in the way."""
+        """Each name next to the end of its line, moved only as far as others are in the way."""
         from scipy.optimize import isotonic_regression
 
         if not self.ends:

@@ -32,7 +32,9 @@ from rue.pictures.curves import (
     times,
 )
 from rue.pictures.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Panel, new_figure, require_picture, save
-from rue.runs.learn import Run, norm_of_point
+from rue.pictures.windows import plot_windows
+from rue.runs.certifying import norm_of_point
+from rue.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +55,8 @@ FINE, COARSE, FEW = 500, 100, 25
 """How many points a curve has: one that is a running sum, one that takes work at each point, or much work."""
 WINDOW = 50
 """The fewest rounds that the mean of recent losses is taken over."""
+STRIP = 3
+"""The fewest windows that are drawn below the risk."""
 LOGARITHMIC = frozenset({"B8", "B10", "C5"})
 """Theorems whose bound grows like ln T."""
 
@@ -63,6 +67,8 @@ def plot_regret(source: Audit | Game, ax: Axes | None = None, *, hindsight: int 
     Of an audit it is R_t(u*) against the best in hindsight of the whole stream; dots compare with the best of the
     first t rounds, at `hindsight` many t (by default 20 where that takes a moment, else none). Of a game it is the
     regret after each round, with what the opponent must force (docs/theory.md, Q2, D1, section 5).
+
+    `source` is what to draw, and `ax` the matplotlib axes to draw it on; new ones if it is not given.
 
     >>> import rue
     >>> game = rue.play(rue.OGD(domain="ball:1"), rue.OrthogonalAdversary(d=2), rounds=20)
@@ -114,7 +120,7 @@ def _regret_of_game(game: Game, panel: Panel) -> Axes:
     panel.guide(T, float(known[-1]) if known.size else 0.0, bool(LOGARITHMIC & names))
     panel.rounds(T)
     panel.logarithmic()
-    return panel.finish("regret", f"{game.learner.algorithm.name} against {game.opponent!r}")
+    return panel.finish("regret", f"{game.name} against {game.opponent!r}")
 
 
 def _bounds(panel: Panel, at: Any, bounds: dict[tuple[str, str], Any]) -> set[str]:
@@ -135,6 +141,9 @@ def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = 
 
     B14 bounds, at every t at once, the risk of the average of the points played, if the examples are independent draws;
     it asks for B, the range of the loss, which an audit knows (docs/theory.md, Q1, B14).
+
+    `source` is what to draw, and `ax` the matplotlib axes to draw it on; new ones if it is not given. δ is `delta`, the
+    chance that the bound may fail with.
 
     >>> import rue
     >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
@@ -164,6 +173,10 @@ def plot_risk(source: Run | Audit, ax: Axes | None = None, *, B: float | None = 
         panel.ax.fill_between(rough, rounds.risks[rough - 1], ceiling, color=RED, alpha=0.08, lw=0)
         if ceiling[-1] < high + 2.0 * (high - min(low, 0.0)):
             high = max(high, float(ceiling[-1]))
+    for change in run.alarms:  # B17
+        panel.ax.axvline(change.round, color=ORANGE, lw=1.2, ls=":", zorder=1, label="alarm")
+    if run.alarms:
+        panel.ends.append((high, "┊ alarm", ORANGE))
     panel.rounds(T)
     room = 0.08 * (high - low) or 0.1 * abs(high) or 0.1
     panel.ax.set_ylim(max(low - room, 0.0) if low >= 0.0 else low - room, high + room)
@@ -174,6 +187,8 @@ def plot_mistakes(source: Run | Audit | Game, ax: Axes | None = None) -> Axes:
     """Mistakes against t with what bounds them: B1 and B2 for an audited Perceptron, else the loss itself.
 
     A mistake is y·p ≤ 0 (docs/theory.md, Q4); a loss with ℓ ≥ c there bounds their number by Σℓ/c.
+
+    `source` is what to draw, and `ax` the matplotlib axes to draw it on; new ones if it is not given.
 
     >>> import rue
     >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
@@ -232,6 +247,8 @@ _METRICS = {
 def plot_metrics(source: Run | Audit, ax: Axes | None = None) -> Axes:
     """Accuracy, ROC AUC and the like of the predictions up to t, against t; of numbers their errors.
 
+    `source` is what to draw, and `ax` the matplotlib axes to draw it on; new ones if it is not given.
+
     >>> import rue
     >>> X, y = rue.census()
     >>> sorted(line.get_label() for line in rue.plot_metrics(rue.learn(X[:200], y[:200], learner="ogd")).lines)[:3]
@@ -257,6 +274,8 @@ def plot_certificate(source: Run | Audit, ax: Axes | None = None, *, hindsight: 
     Where the curve lies above the learner's loss, no model of that norm could have matched it. Of an audit also the
     best in hindsight, at `hindsight` many radii (by default 7 where that takes a moment, else at the audit's own). The
     curve is Σℓ less the certificate, D1 to D4 of docs/theory.md.
+
+    `source` is what to draw, and `ax` the matplotlib axes to draw it on; new ones if it is not given.
 
     >>> import rue
     >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1], learner=rue.OGD())
@@ -326,9 +345,23 @@ def _radius(run: Run, radius: float | None, units: str) -> float:
 
 
 def draw_run(run: Run, path: Any = None) -> Figure:
-    """Risk and certificate; of more than two classes, which have none, risk and mistakes."""
+    """Risk and certificate, and below them the loss by window; of more than two classes risk and mistakes."""
     second = plot_mistakes if run.labels.task == "multiclass" else plot_certificate
-    return _drawn([plot_risk, second], run, _headline(run), path)
+    if len(run.windows) < STRIP:
+        return _drawn([plot_risk, second], run, _headline(run), path)
+    if path is not None:
+        require_picture(path)
+    figure = new_figure(2)
+    figure.set_size_inches(11.2, 6.2)
+    parts: Any = figure.subfigures(2, 1, height_ratios=[1.75, 1.0])
+    above, below = parts
+    for draw, ax in zip((plot_risk, second), above.subplots(1, 2), strict=True):
+        draw(run, ax)
+    plot_windows(run, below.subplots())
+    figure.suptitle(_headline(run), fontsize=9.0, color=GREY, x=0.01, ha="left")
+    if path is not None:
+        save(figure, path)
+    return figure
 
 
 def draw_audit(audit: Audit, path: Any = None) -> Figure:

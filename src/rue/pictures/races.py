@@ -12,7 +12,7 @@ from rue.learners.mixture.standing import Member, Standing, standing
 from rue.models.file import Model
 from rue.pictures.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SIZE, Panel, new_figure, require_picture, save
 from rue.race.entries import Race
-from rue.runs.learn import Run
+from rue.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +25,12 @@ COLOURS = (BLUE, GREEN, ORANGE, PURPLE, RED, "#56B4E9")
 
 
 def plot_members(run: Run | Model, ax: Axes | None = None) -> Axes:
-    """What each member of a mixture has lost more than the mixture, against t; B12 bounds how far below 0 it can be.
+    """What each member of a mixture has lost more than the mixture, against t.
 
-    The scale is linear as far as that bound, and logarithmic beyond. The best of each kind at the end is named.
+    B15 bounds how far below 0 it can be (B12 without fixed share). The scale is linear as far as that bound, and
+    logarithmic beyond. The best of each kind at the end is named.
+
+    `ax` are the matplotlib axes to draw it on; new ones if it is not given.
 
     >>> import rue
     >>> run = rue.learn([[1.0], [-1.0], [2.0]], [1, -1, 1])
@@ -48,7 +51,7 @@ def plot_members(run: Run | Model, ax: Axes | None = None) -> Axes:
     panel.ax.axhline(0.0, color="black", lw=1.2, zorder=3)
     panel.ends.append((0.0, "the mixture  0", "black"))
     if mixture.price_at_most > 0.0:
-        panel.line([1, max(int(t[-1]), 2)], [-within] * 2, "B12: never below", GREY, ls="--", lw=1.2)
+        panel.line([1, max(int(t[-1]), 2)], [-within] * 2, f"{mixture.theorem}: never below", GREY, ls="--", lw=1.2)
     panel.rounds(int(t[-1]))
     _symmetric(panel.ax, within, float(np.nanmax(ahead, initial=within)))
     return panel.finish("loss more than the mixture's", "The race of the members")
@@ -72,6 +75,8 @@ def plot_shares(run: Run | Model, ax: Axes | None = None) -> Axes:
 
 def plot_race(race: Race, ax: Axes | None = None) -> Axes:
     """The risk of every learner against t, with the best constant's and that of saying the last label again.
+
+    `ax` are the matplotlib axes to draw it on; new ones if it is not given.
 
     >>> import rue
     >>> race = rue.race([[1.0], [-1.0], [2.0]], [1, -1, 1], learners=["ogd"])

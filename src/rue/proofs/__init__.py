@@ -9,21 +9,35 @@ survives it (T = 1000: 43.9)
 (True, True)
 """
 
-from rue.proofs import algorithms, bounds, certificates, opponents, protocol, risks
+from rue.proofs import (
+    algorithms,
+    bounds,
+    certificates,
+    change,
+    convexity,
+    coverage,
+    maps,
+    opponents,
+    optimisation,
+    protocol,
+    risks,
+    steps,
+)
 from rue.proofs.base import Comparison, Proof, Theorem, Theorems
 
 __all__ = ["Comparison", "Proof", "Theorem", "Theorems", "theorems"]
 
 
 def theorems() -> Theorems:
-    """Every identifier of docs/theory.md, in its order: definitions, algorithms, bounds, opponents, certificates.
+    """Every identifier of docs/theory.md, in its order: definitions, convexity, algorithms, bounds and so on.
 
     Iterate over them, take one by its identifier, print them as a table; `run()` plays one out and says what was
     claimed, what was observed, and whether it holds.
 
     >>> import rue
     >>> len(rue.theorems()), rue.theorems()["B3"].source
-    (39, 'notes 000, equation (8); 003, equation (7); 004, equation (3)')
+    (68, 'notes 000, equation (8); 003, equation (7); 004, equation (3)')
     """
-    rooms = (protocol, algorithms, bounds, risks, opponents, certificates)
+    first = (protocol, convexity, algorithms, bounds, risks, optimisation, opponents)
+    rooms = (*first, certificates, change, coverage, steps, maps)
     return Theorems(getattr(room, name) for room in rooms for name in room.__all__)

@@ -117,7 +117,8 @@ def A3(rng: np.random.Generator) -> Outcome:
     source="notes 000, 003 and 004, 'OGD for σ-strongly convex functions'; 001, section 15.3; 002, Theorem 4.7",
     misprint="001 prints η_t = 1/α_t: it is 1/(αt). 004 calls it parameter-free: it needs σ. 000, 001, 003 and 004 "
     "take a Hessian of full rank for strong convexity: its smallest eigenvalue must be ≥ σ everywhere. 002, "
-    "Definition 4.1: for x, y in V.",
+    "Definition 4.1: for x, y in V. 000, 003 and 004 need no projection: true only where the part without the "
+    "regulariser is Lipschitz.",
 )
 def A4(rng: np.random.Generator) -> Outcome:
     """Weighted rounds, whose σ_t differ; and square loss, which explodes unprojected and is refused."""

@@ -71,6 +71,7 @@ class Proof:
     """
 
     id: str
+    """The theorem's identifier in docs/theory.md."""
     words: str
     """What was done and seen, in a sentence."""
     comparisons: tuple[Comparison, ...]
@@ -113,6 +114,7 @@ class Theorem:
     """
 
     id: str
+    """Its identifier in docs/theory.md, such as B3."""
     statement: str
     source: str
     """Where the notes have it, or who else."""
@@ -121,7 +123,12 @@ class Theorem:
     experiment: Experiment = dataclasses.field(repr=False)
 
     def run(self, seed: int = 0) -> Proof:
-        """Play it out on data made for it; the same seed gives the same data."""
+        """Play it out on data made for it; the same seed gives the same data.
+
+        >>> import rue
+        >>> rue.theorems()["C1"].run(seed=3).holds
+        True
+        """
         try:
             number = operator.index(seed)
         except TypeError:

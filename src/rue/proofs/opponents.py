@@ -1,4 +1,4 @@
-"""C1 to C5: lower bounds and bad cases, as opponents to play against."""
+"""C1 to C7: lower bounds and bad cases, as opponents to play against."""
 
 from __future__ import annotations
 
@@ -7,14 +7,25 @@ import math
 
 import numpy as np
 
-from rue.games import FlipFlop, MarginAdversary, NumberGuessing, OrthogonalAdversary, RandomSigns, play
+from rue.games import (
+    AbsoluteAdversary,
+    FlipFlop,
+    Game,
+    MarginAdversary,
+    NumberFromDistribution,
+    NumberGuessing,
+    OrthogonalAdversary,
+    RandomSigns,
+    play,
+    play_many,
+)
 from rue.learners import OGD, AdaptiveOGD, FollowTheLeader, Perceptron
 from rue.proofs.base import Comparison, Outcome, theorem, worst
 from rue.proofs.data import Given
 from rue.regret.bounds.perceptron import separable_bound
 from rue.steps import Horizon, Sqrt, Strong
 
-__all__ = ["C1", "C2", "C3", "C4", "C5"]
+__all__ = ["C1", "C2", "C3", "C4", "C5", "C6", "C7"]
 
 
 @theorem(
@@ -180,3 +191,110 @@ def C5(rng: np.random.Generator) -> Outcome:
         worst("regret of OGD with the convex step", "≤", roots),
         Comparison("largest difference between the leader and OGD with 1/(2t)", difference, "≤", 1e-9),
     ]
+
+
+@theorem(
+    "guessing a number Y from a distribution on [0, 1] with mean μ and variance σ², squares: E Σ(w_t − Y)² − σ²T = "
+    "E Σ(w_t − μ)² ≥ 0, which is 0 for the strategy that plays the mean, and (w_1 − μ)² + σ²(1 + … + 1/(T − 1)) = o(T) "
+    "for the leader, who does not know the distribution",
+    source="notes 002, 'What is winning strategy?'",
+)
+def C6(rng: np.random.Generator) -> Outcome:
+    """All sequences of five numbers with their probabilities, and many games."""
+    T, values = 5, np.array([0.0, 0.5, 1.0])
+    chance = rng.dirichlet(np.ones(3))
+    drawn = NumberFromDistribution(values, chance)
+    mu, price = float(chance @ values), float(chance @ values**2 - (chance @ values) ** 2) * T
+    strategies = {
+        "mean": lambda past: [mu],
+        "leader": FollowTheLeader("square", "interval:0,1"),
+        "OGD": OGD("square", "interval:0,1", Sqrt(0.3)),
+    }
+    expected, excess = {}, {}
+    for name, strategy in strategies.items():
+        paid, above = 0.0, 0.0
+        for sequence in itertools.product(range(3), repeat=T):
+            given = "interval:0,1" if name == "mean" else None
+            game = play(strategy, NumberGuessing(values[list(sequence)]), T, domain=given)
+            weight = float(np.prod(chance[list(sequence)]))
+            paid, above = paid + weight * game.loss, above + weight * float(drawn.excess(game)[-1])
+            first = float(game.points[0, 0])
+        expected[name], excess[name] = paid, above
+        if name == "leader":
+            leader = (first - mu) ** 2 + price / T * sum(1.0 / s for s in range(1, T))
+    many = play_many(lambda past: [mu], drawn, 50, games=200, seed=int(rng.integers(1 << 30)), domain="interval:0,1")
+    off = abs(many.loss.mean - drawn.variance * 50) / many.loss.error
+    words = (
+        f"All {3**T} sequences of {T} numbers from {{0, ½, 1}}, weighted by their probability: playing the mean pays "
+        f"σ²T = {price:.4g} on average, the leader {expected['leader']:.4g}, OGD {expected['OGD']:.4g}; and the excess "
+        f"is Σ(w_t − μ)². In 200 games of 50 rounds the mean's mean loss is {off:.1f} standard errors from σ²T."
+    )
+    return words, [
+        worst("expected loss against σ²T", "≥", [(paid, price) for paid in expected.values()]),
+        Comparison("expected loss of playing the mean", expected["mean"], "=", price),
+        worst("expected loss less σ²T against E Σ(w_t − μ)²", "=", [(expected[n] - price, excess[n]) for n in excess]),
+        Comparison("the leader's excess", excess["leader"], "=", leader),
+        Comparison("σ² of the opponent, times T", drawn.variance * T, "=", price),
+        Comparison("distance of the mean loss of 200 games from σ²T, in standard errors", off, "≤", 5.0),
+    ]
+
+
+@theorem(
+    "absolute losses abs(y_t − ⟨w, x_t⟩), ‖x_t‖ = X, on the ball of radius U: with abs(y_t) = UX they are linear on "
+    "it, and for directions as in C2 every learner has a regret of at least U·X·√T, where B3 allows U·X·√(8T) and the "
+    "step U/(X√T) has no more: it cannot be improved upon",
+    source="notes 000, after equation (8); 003, after equation (7); 004, after equation (3)",
+    misprint="000, 003 and 004 call abs(y − ⟨w, x⟩) linear: it is piecewise linear, and linear on the ball only where "
+    "abs(y) ≥ U‖x‖.",
+)
+def C7(rng: np.random.Generator) -> Outcome:
+    """Three learners and one of one's own, in few dimensions and in more; and coins where there is one."""
+    T, U, X = 400, 2.0, float(rng.random()) + 0.5
+    least, linear, exact, above = [], [], [], []
+    for d in (2, 5):
+        spot = U * np.eye(d)[0]
+        for learner in (
+            OGD("absolute", f"ball:{U}", Sqrt(math.sqrt(2.0) * U / X)),
+            AdaptiveOGD("absolute", f"ball:{U}"),
+            OGD("absolute", f"ball:{U}", Horizon(T, G=X)),
+            lambda past, spot=spot: spot * (-1.0) ** len(past),
+        ):
+            own = f"ball:{U}" if callable(learner) else None
+            game = play(learner, AbsoluteAdversary(d, X), T, domain=own)
+            least.append((float(game.regret or math.nan), U * X * math.sqrt(T)))
+            u = _on_sphere(rng, d, U)
+            linear.append((game.loss_of(u), float(np.abs(game.labels).sum()) - float(_signed(game) @ u)))
+            if not callable(learner):
+                above.append((float(game.regret or math.nan), U * X * math.sqrt(8.0 * T)))
+        exact.append(least[-2])
+    coins = play_many(OGD("absolute", "ball:1"), AbsoluteAdversary(1), 100, games=60, seed=int(rng.integers(1 << 30)))
+    assert coins.regret is not None
+    words = (
+        f"OGD with two steps, adaptive OGD and a learner that jumps from one end to the other played {T} absolute "
+        "losses in 2 and in 5 dimensions: each had to regret U·X·√T, and OGD with the step U/(X√T) regrets no more. On "
+        "a segment coins take the place of a third direction. As printed, abs(y − w) at y = 0 would be as large at w "
+        "= 0 as on average at ±1."
+    )
+    return words, [
+        worst("regret", "≥", least),
+        worst("regret of OGD with U/(X√T)", "=", exact),
+        worst("regret of OGD against B3", "≤", above),
+        worst("loss of another point, against the linear function", "=", linear),
+        Comparison(
+            "mean regret on a segment, plus five standard errors",
+            coins.regret.mean + 5.0 * coins.regret.error,
+            "≥",
+            math.sqrt(2.0) / 4.0 * 2.0 * 10.0,
+        ),
+        Comparison("abs(0 − 0), printed as linear, against the mean of abs(0 ± 1)", abs(0.0), "<", abs(1.0)),
+    ]
+
+
+def _on_sphere(rng: np.random.Generator, d: int, U: float) -> np.ndarray:
+    u = rng.normal(size=d)
+    return np.asarray(u * (U / np.linalg.norm(u)))
+
+
+def _signed(game: Game) -> np.ndarray:
+    """Σ sign(y_t) x_t."""
+    return np.asarray(np.sign(game.labels) @ np.array([part.x for part in game.rounds]))

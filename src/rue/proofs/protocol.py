@@ -71,7 +71,8 @@ def Q2(rng: np.random.Generator) -> Outcome:
     "regret: R_T = Σ ℓ_t(w_t) − inf_{u∈K} Σ ℓ_t(u); it may be negative, and the infimum may not be attained",
     source="notes 000 and 003, definition of regret; 002, 'What is “winning strategy”?', Example 3.4 (an infinite "
     "minimiser)",
-    misprint="001 writes min … =: u* for a point: it is the argmin.",
+    misprint="001 writes min … =: u* for a point: it is the argmin. 004 wants the difference of the mean losses to be "
+    "o(1): it is at most o(1), for regret may be negative.",
 )
 def Q3(rng: np.random.Generator) -> Outcome:
     """The infimum against a grid of points, a stream with negative regret, and one without a minimiser."""

@@ -14,14 +14,22 @@ __all__ = ["Entry", "Race"]
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One learner of a race; its numbers are None if it could not go on to the end. `rue.race` makes it."""
+    """One learner of a race; its numbers are None if it could not go on to the end. `rue.race` makes it.
+
+    >>> import rue
+    >>> entry = rue.race([[1.0], [-1.0], [2.0]], [1, -1, 1], learners=["perceptron"]).entries[0]
+    >>> entry.name, entry.mistakes
+    ('perceptron', 2)
+    """
 
     name: str
+    """What it is called in the table."""
     about: str
     """The learner in full."""
     loss: float | None
     """Σ weight·ℓ(p_t, y_t), each example scored before it was learnt."""
     risk: float | None
+    """Σ weight·ℓ / Σ weight."""
     mistakes: int | None
     """None for a regression."""
     regret_at_most: float | None
@@ -29,6 +37,7 @@ class Entry:
     seconds: float
     """Processor time spent predicting and learning, without compilation."""
     note: str
+    """Why it did not go on to the end, or what else there is to know; "" as a rule."""
     course: tuple[tuple[int, float], ...]
     """The number of examples and the risk, at marks a fifth apart."""
 
@@ -47,19 +56,24 @@ class Race:
     """
 
     entries: tuple[Entry, ...]
+    """The learners, the best first."""
     examples: int
     skipped: int
+    """Unusable examples that were passed over."""
     loss: Any
     task: str
+    """`classify`, `multiclass` or `regress`."""
     mass: float
     """Σ weight."""
     radius: float
+    """The norm of the linear models that regret is certified against."""
     comparator_loss_at_least: float | None
     """What every linear model of that norm, of features in units of their largest magnitude, must have lost.
 
     None of more than two classes, for which there is no certificate.
     """
     best_constant: float
+    """What the best constant prediction loses, which is known in hindsight only."""
     no_change: float
     """What saying the last label again loses."""
     notes: tuple[str, ...] = ()
@@ -72,7 +86,13 @@ class Race:
         raise KeyError(name)
 
     def table(self) -> str:
-        """One line for each learner, the best first, then the two baselines that learn nothing."""
+        """One line for each learner, the best first, then the two baselines that learn nothing.
+
+        >>> import rue
+        >>> race = rue.race([[1.0], [-1.0], [2.0]], [1, -1, 1], learners=["perceptron"])
+        >>> race.table().splitlines()[1].split()[0]
+        'perceptron'
+        """
         classes = self.task != "regress"
         lines = [_line("learner", "risk", "error" if classes else "", "total loss", "regret at most", "CPU s", "")]
         for entry in self.entries:
@@ -112,7 +132,13 @@ class Race:
         return self.table()
 
     def report(self) -> dict[str, Any]:
-        """The same as a dictionary for JSON; its fields are never renamed."""
+        """The same as a dictionary for JSON; its fields are never renamed.
+
+        >>> import rue
+        >>> race = rue.race([[1.0], [-1.0], [2.0]], [1, -1, 1], learners=["perceptron"])
+        >>> race.report()["examples"]
+        3
+        """
         entries = []
         for entry in self.entries:
             fields = dataclasses.asdict(entry)
@@ -147,7 +173,13 @@ class Race:
         }
 
     def plot(self, path: Any = None) -> Any:
-        """The risk of each against time as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it."""
+        """The risk of each against time as a matplotlib Figure; `path` (.png, .svg or .pdf) also saves it.
+
+        >>> import rue
+        >>> race = rue.race([[1.0], [-1.0], [2.0]], [1, -1, 1], learners=["perceptron"])
+        >>> race.plot().axes[0].get_xlabel()
+        'rounds t'
+        """
         from rue.pictures.races import draw_race
 
         return draw_race(self, path)

@@ -121,7 +121,8 @@ def _classes_note(classes: int) -> str:
 class VowpalWabbit:
     """`python -m vowpalwabbit`, a process of its own that is sent VW text and sends predictions back.
 
-    Of more than two classes it learns one against all, `--oaa`; of one it was not told of it is sent no label.
+    Of more than two classes it learns one against all, `--oaa`. An example of a class that it does not know is sent
+    without a label.
     """
 
     def __init__(self, loss: Any, intercept: bool, classes: int) -> None:
@@ -135,6 +136,7 @@ class VowpalWabbit:
         self.seconds, self.limit, self.waited = 0.0, LIMIT, 0.0
 
     def _start(self, block: Block) -> None:
+        """Start the process, with so many bits that the features of this stream do not collide."""
         many = min(28, (block.width * self.classes).bit_length())  # a feature has a weight for each class
         bits = max(18, block.width.bit_length(), many, 24 if block.sparse else 0)  # so that features do not collide
         settings = [*self.arguments, "-b", str(bits), "--quiet", "-d", "/dev/stdin", "-p", "/dev/stdout"]
@@ -176,16 +178,19 @@ class VowpalWabbit:
         return out
 
     def _label(self, y: float, weight: float) -> str:
+        """The label as VW writes it; nothing for a class that it was not started for, which is then only predicted."""
         if not self.classes:
             return f"{y!r} {weight!r}"
         return f"{y:.0f} {weight!r}" if y <= self.classes else ""
 
     def _send(self, text: bytes) -> None:
+        """Write to the process; in a thread of its own, since both pipes may be full at once."""
         with contextlib.suppress(OSError):  # when it has stopped, which the other end sees too
             self.process.stdin.write(text)
             self.process.stdin.flush()
 
     def close(self) -> None:
+        """End the process, and add what it used of the processors."""
         if self.process is None:
             return
         with contextlib.suppress(OSError):
@@ -327,8 +332,8 @@ class ScikitLearn(_OneByOne):
     It is `MaxAbsScaler` where more than half of the features of a row are 0, mostly indicators, which the
     documentation says need no scaling: on 4,000 rows of the census, log loss 5.5; with `StandardScaler` 38.5. The
     scaler sees the features of an example before it is predicted, never its label. Both want all columns they ever
-    see: one that is new has been 0 so far. Of more than two classes it learns one against all, and none that it was
-    not told of.
+    see: one that is new has been 0 so far. Of more than two classes it learns one against all, and only those that
+    it knew at the start.
     """
 
     least_filled = 0.5
@@ -361,6 +366,7 @@ class ScikitLearn(_OneByOne):
         return self._sparse(block)
 
     def _sparse(self, block: Block) -> Iterator[Any]:
+        """The rows of a sparse block one by one, features at the places where they have occurred."""
         from scipy.sparse import csr_matrix
 
         for columns, values in _rows(block):
@@ -425,7 +431,7 @@ def takes_part(loss: Any) -> bool:
 
 
 def open_peer(name: str, loss: Any, intercept: bool, classes: int = 0) -> Peer:
-    """A peer that has learnt nothing yet; of more than two classes it is told how many there are to be."""
+    """A peer that has learnt nothing yet; of more than two classes it gets their number."""
     module, opens = PEERS[name]
     if not installed(name):
         package = _PACKAGES.get(module, module)

@@ -213,8 +213,8 @@ class Racing:
             settings["budget"] = self.budget
         if not isinstance(one, str):
             learner = one
-        elif self._many and one == "mixture":
-            learner = default_learner("multiclass", **settings)
+        elif self._many and one in ("mixture", "staged"):
+            learner = default_learner("multiclass", maps="auto" if one == "staged" else None, **settings)
         elif _spec(one) in ("perceptron", "svm"):  # they have a loss of their own
             learner = make("learner", one, intercept=self.intercept)
         else:
@@ -435,6 +435,8 @@ def race(
     intercept: bool = True,
     task: str = "auto",
     limit: float | None = LIMIT,
+    positive: Any = None,
+    class_weight: Any = None,
 ) -> Race:
     """Run learners side by side on one stream, each example scored before it is learnt, and certify each.
 
@@ -444,14 +446,19 @@ def race(
     loss only, and each is stopped after `limit` seconds of its own work (None: never), which its note says. All are
     scored by the same `loss` (docs/theory.md, Q1); certificates (D1, D3) are about all linear models of norm ≤
     `radius`, of features in units of their largest magnitude. With more than two classes (`task` as in `learn`) the
-    mixture and the other systems run under log loss, and there is no certificate.
+    mixture and the other systems run under log loss, and there is no certificate. `positive` and `class_weight` are
+    those of `learn`.
+
+    `weights` and `bad` are as for `learn`; with an `intercept` every learner has a feature that is always 1.
 
     >>> import rue
     >>> X, y = rue.census()
     >>> print([entry.name for entry in rue.race(X[:2000], y[:2000], learners=["ogd", "mixture"]).entries])
     ['mixture', 'ogd']
     """
-    racing = Racing(learners, loss=loss, task=task, radius=radius, bad=bad, intercept=intercept, limit=limit)
+    classes = {"positive": positive, "class_weight": class_weight}
+    options = {"task": task, "radius": radius, "bad": bad, "intercept": intercept, "limit": limit, **classes}
+    racing = Racing(learners, loss=loss, **options)
     before = 0
     try:
         for block in blocks(X, y, weights):

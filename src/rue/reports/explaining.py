@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,11 +22,16 @@ from rue.learners import Learner
 from rue.learners.one_example import dense_row, sparse_row
 from rue.models.file import Model, load_model, model_of
 from rue.outputs import write_file
+from rue.reports.effects import Effects, effects_of_model, shapley
+from rue.runs.predicting import is_series
 from rue.streams import Block, read_like
 from rue.streams.block import is_readable
 from rue.streams.labels import plain
 
-__all__ = ["Explanation", "Part", "Weights", "explain", "features_in_use", "weights_of"]
+__all__ = ["Explanation", "Part", "Weights", "effects_of", "explain", "features_in_use", "weights_of"]
+
+ROUNDING = 1e-9
+"""A smaller part than this of a prediction, which no weights explain, is rounding."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,6 +50,7 @@ class Weights:
     indices: Any
     """The number of each weight's feature, −1 for the intercept."""
     values: Any
+    """The weights."""
     places: Any
     """The place of each weight's class in `classes`."""
     classes: tuple[Any, ...]
@@ -66,26 +73,40 @@ class Weights:
         return [name_of(j, self.names) for j in self.indices.tolist()]
 
     def largest(self, most: int = 10) -> Weights:
-        """The largest by magnitude, the largest first."""
+        """The `most` largest by magnitude, the largest first."""
         order = np.argsort(-np.abs(self.values), kind="stable")[:most]
         return dataclasses.replace(
             self, indices=self.indices[order], values=self.values[order], places=self.places[order]
         )
 
     def table(self) -> Any:
-        """As an Arrow table: feature, index (null for the intercept), class if there are more than two, weight."""
+        """As an Arrow table: feature, index (null for the intercept), class if there are more than two, weight.
+
+        >>> import rue
+        >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
+        >>> rue.weights_of(run).table().column_names
+        ['feature', 'index', 'weight']
+        """
         import pyarrow as pa
 
         columns = {
-            "feature": pa.array(self.features, pa.string()),
+            "feature": pa.array(map(_encodable, self.features), pa.string()),
             "index": pa.array(self.indices, pa.int64(), mask=self.indices < 0),
         }
         if self.classes:
-            columns["class"] = pa.array([str(plain(self.classes[place])) for place in self.places.tolist()])
+            columns["class"] = pa.array([_encodable(str(plain(self.classes[place]))) for place in self.places.tolist()])
         return pa.table({**columns, "weight": pa.array(self.values, pa.float64())})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table as CSV or Parquet, by the suffix; weights keep every bit."""
+        """Write the table as CSV or Parquet, by the suffix of `path`; weights keep every bit.
+
+        >>> import os, rue, tempfile
+        >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rue.weights_of(run).save(os.path.join(folder, "weights.csv"))
+        ...     print(Path(folder, "weights.csv").read_text().splitlines()[0])
+        "feature","index","weight"
+        """
         import pyarrow.csv
         import pyarrow.parquet
 
@@ -100,6 +121,11 @@ class Weights:
         return "\n".join(f"{weight:>12.6g}  {' for '.join(map(str, name))}" for *name, weight in self.largest(20))
 
 
+def _encodable(name: str) -> str:
+    """A name with half a character, as dicts may have, as reports write it."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 @dataclasses.dataclass(frozen=True)
 class Part:
     """What one feature adds to a prediction."""
@@ -107,15 +133,24 @@ class Part:
     feature: str
     value: float
     weight: float
+    part: float | None = None
+    """What it adds where that is no weight times a value: of a learner over maps."""
 
     @property
     def contribution(self) -> float:
-        return self.weight * self.value
+        return self.weight * self.value if self.part is None else self.part
 
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """One prediction as a sum over features, p = Σ weight·value + rest; `str()` is a table. `rue.explain` makes it."""
+    """One prediction as a sum over features, p = Σ weight·value + rest; `str()` is a table. `rue.explain` makes it.
+
+    >>> import rue
+    >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
+    >>> explained = rue.explain(run, [1.0, 1.0])
+    >>> explained.prediction, [part.contribution for part in explained.parts]
+    (1.0, [3.0, -2.0])
+    """
 
     prediction: float
     """What the model predicts: a number, or a score; of more than two classes ln of the probability of `label`."""
@@ -134,7 +169,9 @@ class Explanation:
     def __str__(self) -> str:
         head = f"prediction {self.prediction:.6g}" + (f" for {plain(self.label)!r}" if self.label is not None else "")
         lines = [f"{part.contribution:>+12.6g}  {part.feature} = {part.value:g}" for part in self.parts]
-        return "\n".join([head, *lines, f"{self.rest:>+12.6g}  what no weights explain"])
+        largest = max([abs(self.prediction), *(abs(part.contribution) for part in self.parts)])
+        rest = self.rest if abs(self.rest) > ROUNDING * largest else 0.0
+        return "\n".join([head, *lines, f"{rest:>+12.6g}  what no weights explain"])
 
 
 def name_of(index: int, names: Mapping[int, str]) -> str:
@@ -143,10 +180,12 @@ def name_of(index: int, names: Mapping[int, str]) -> str:
 
 
 def weights_of(what: Any) -> Weights:
-    """The weights of a run, a learner, a model, a model file, or an estimator of `rue.sklearn` or `rue.river`, by name.
+    """The weights of a run or whatever else holds a learner, by the names of features.
 
     Of a pipeline that ends with such an estimator, the weights have the names that the steps before it give
     (scikit-learn's `get_feature_names_out`), those of a ColumnTransformer too.
+
+    `what` is a run, a learner, a model, a model file, or an estimator of `rue.sklearn` or `rue.river`.
 
     >>> import rue
     >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
@@ -173,9 +212,9 @@ def weights_of(what: Any) -> Weights:
 def explain(what: Any, x: Any, label: Any = None) -> Explanation:
     """One prediction of whatever `weights_of` takes, as a sum over features.
 
-    x is one example: a dict of names, a dense row, a pair (indices, values), or a sparse matrix of one row; for a model
-    of tables a dict of columns or a table of one row. Of more than two classes `label` says which is to be explained,
-    by default the most probable.
+    x is one example: a dict of names, a pandas Series, a dense row, a pair (indices, values), or a sparse matrix of one
+    row; for a model of tables a dict or a Series of columns, or a table of one row. Of more than two classes `label`
+    says which is to be explained, by default the most probable.
 
     >>> import rue
     >>> run = rue.learn([[1.0, 2.0], [3.0, -1.0]], [1, -1], learner=rue.Perceptron())
@@ -194,16 +233,18 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
     learner = model.learner
     indices, values = _row(model, x)
     with_intercept = np.concatenate(([1.0] * learner.intercept, values))
+    if learner.lags is not None:
+        indices, values = learner.lags.before(indices.astype(np.uint32), values)
+        indices = indices.astype(np.int64)
+        with_intercept = np.concatenate(([1.0] * learner.intercept, values))
     places = np.concatenate(([0] * learner.intercept, indices + int(learner.intercept))).astype(np.int64)
-    point, block = _point(learner)[_in_point(learner, places)], _block(indices, values, learner.d)
+    point, block = _point(learner)[_in_point(learner, places)], _block(indices, values, learner)
     predicted = learner.frozen().predict_many(block)[0]
+    if model.background is not None and model.background.rows and learner.loss.task != "multiclass":
+        return _by_columns(model, indices, values, float(predicted), label)
     if learner.loss.task == "multiclass":
         classes = _classes(model)
-        if not classes:
-            raise DataError("the model has learnt no class yet: there is nothing to explain.")
-        if label is not None and label not in classes:
-            raise DataError(f"the label {shown(label)} is none of the classes {shown(list(classes))}.")
-        c = int(predicted[1:].argmax()) if label is None else classes.index(label)
+        c = _class_to_explain(classes, predicted, label)
         sums = with_intercept @ point
         top = float(sums.max())
         linear = float(sums[c]) - top - float(np.log(np.exp(sums - top).sum()))
@@ -221,6 +262,53 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
         if weight != 0.0 and value != 0.0
     ]
     return Explanation(prediction, linear, tuple(sorted(parts, key=lambda part: -abs(part.contribution))), label)
+
+
+def _class_to_explain(classes: Any, predicted: Any, label: Any) -> int:
+    """The place among the classes of the one that is asked for, or else of the most probable one."""
+    if not classes:
+        raise DataError("the model has learnt no class yet: there is nothing to explain.")
+    if label is not None and label not in classes:
+        raise DataError(f"the label {shown(label)} is none of the classes {shown(list(classes))}.")
+    # Column 0 of the probabilities is that of a class never seen.
+    return int(predicted[1:].argmax()) if label is None else int(classes.index(label))
+
+
+def _by_columns(model: Model, indices: Any, values: Any, prediction: float, label: Any) -> Explanation:
+    """A prediction of a learner over maps as a sum over columns: Shapley values, on rows that it has learnt."""
+    if label is not None:
+        raise SettingsError("explain: label is for more than two classes; here there is one score.")
+    there = values != 0.0
+    base, found, shown_as = shapley(model, indices[there], values[there])
+    parts = [Part("mean of rows learnt", 1.0, base)]
+    for name, contribution in found.items():
+        text = shown_as[name]
+        try:
+            value = float(text)
+        except ValueError:
+            value, name = 1.0, f"{name}={text}"
+        if contribution != 0.0:
+            parts.append(Part(name, value, contribution / value if value else math.nan, contribution))
+    ordered = tuple(sorted(parts, key=lambda part: -abs(part.contribution)))
+    named = None if model.labels is None or model.labels.task != "classify" else model.labels.positive
+    return Explanation(prediction, math.fsum(part.contribution for part in parts), ordered, named)
+
+
+def effects_of(what: Any, frozen: bool = False) -> Effects:
+    """What moves the predictions of a learner over maps: the curves of columns, and the tables of pairs.
+
+    `what` is a run, a model, or a model file, learnt with maps; weights tell what a linear one has learnt. A curve is
+    the mean prediction on at most 96 of the rows learnt, with one value after another in a column (partial dependence).
+    Predictions are those of the learner as it stands, which the next row would get; with `frozen` those of the model
+    that stays when learning stops, as `Run.predict` and `explain` have it: where the stream changes, it may be simpler.
+
+    >>> import numpy as np, rue
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> run = rue.learn(X, np.sign(X[:, 0] * X[:, 1]), maps="auto")
+    >>> effects_of(run).pairs[0].strength > 0.1
+    True
+    """
+    return effects_of_model(_model(what), frozen)
 
 
 def _model(what: Any) -> Model:
@@ -247,7 +335,7 @@ def _last_step(pipeline: Any, names: Any = None) -> Model:
     if hasattr(last, "steps"):
         return _last_step(last, names)
     model = model_of(last)
-    if names is None or len(names) != model.learner.d:
+    if names is None or len(names) != model.learner.own_features:
         return model
     return dataclasses.replace(model, names=dict(enumerate(map(str, names))))
 
@@ -274,9 +362,9 @@ def features_in_use(learner: Learner) -> int:
     return int(np.count_nonzero(used if used.ndim == 1 else used.any(axis=1)))
 
 
-def _names(model: Model) -> dict[int, str]:
+def _names(model: Model) -> Mapping[int, str]:
     """The names of features: those of dicts that the learner saw, and those of the data."""
-    return {**{j: str(name) for name, j in model.learner.names.places.items()}, **model.names}
+    return model.learner.called(model.names)
 
 
 def _classes(model: Model) -> tuple[Any, ...]:
@@ -291,6 +379,8 @@ def _classes(model: Model) -> tuple[Any, ...]:
 def _row(model: Model, x: Any) -> tuple[Any, Any]:
     """Indices and values of one example, those features alone that the model knows."""
     learner = model.learner
+    if is_series(x):
+        x = x.to_dict() if model.features or learner.names.places or model.names else np.asarray(x)
     if model.features.get("columns") is not None and (isinstance(x, Mapping) or is_readable(x)):
         return _table_row(model, x)
     pair = None
@@ -298,10 +388,10 @@ def _row(model: Model, x: Any) -> tuple[Any, Any]:
         pair = learner.names.known(x) if learner.names.places or not learner.d else _by_name(model, x)
     elif (pair := sparse_row(x)) is None:
         row = dense_row(x)
-        if row.size != learner.d:
-            raise DataError(f"the example has {row.size} features, but the learner has {learner.d}.")
+        if row.size != learner.own_features:
+            raise DataError(f"the example has {row.size} features, but the learner has {learner.own_features}.")
         pair = np.arange(row.size), row
-    inside = pair[0] < learner.d
+    inside = pair[0] < learner.own_features
     return pair[0][inside].astype(np.int64), pair[1][inside]
 
 
@@ -328,11 +418,12 @@ def _table_row(model: Model, x: Any) -> tuple[Any, Any]:
     if sum(map(len, rows)) != 1:
         raise DataError(f"explain takes one example at a time, not {sum(map(len, rows))}.")
     X = rows[0].in_order().X
-    inside = X.indices < model.learner.d
+    inside = X.indices < model.learner.own_features
     return X.indices[inside].astype(np.int64), X.data[inside]
 
 
-def _block(indices: Any, values: Any, d: int) -> Block:
+def _block(indices: Any, values: Any, learner: Learner) -> Block:
     from scipy.sparse import csr_matrix
 
-    return Block(csr_matrix((values, indices, [0, indices.size]), shape=(1, d)))
+    row = csr_matrix((values, indices, [0, indices.size]), shape=(1, learner.d))
+    return Block(row, lagged=learner.d - learner.own_features)

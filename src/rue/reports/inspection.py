@@ -12,9 +12,10 @@ from rue.learners.mixture.standing import Standing, standing
 from rue.models.file import Model
 from rue.reports.explaining import features_in_use, weights_of
 from rue.reports.report import list_kinds
+from rue.reports.scoring import metrics_in_words, metrics_report
+from rue.runs.certifying import certificate_of
 from rue.runs.class_weights import BALANCED, ClassWeights
 from rue.runs.driver import NO_CERTIFICATE
-from rue.runs.learn import certificate_of
 from rue.streams.labels import plain
 from rue.streams.tables.columns import Columns
 
@@ -58,6 +59,7 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
         lines.append("stopped before the end of its data: it can be resumed there")
     if (members := standing(learner)) is not None and learner.t:
         lines += _section("members", [*str(members).split("\n"), *_over_time(model, members)])
+    lines += _section("metrics", _metrics(model))
     lines += _section(
         "largest weights", [f"{weight:>12.6g}  {_shown(name)}" for name, weight in largest_weights(model, most)]
     )
@@ -68,6 +70,15 @@ def describe(model: Model, most: int = 10, radius: float | None = None) -> str:
         lines += _section("certificate", [str(certificate_of(learner, model.evidence, left_out, radius))])
     lines += _section("history", [_event(event) for event in model.history])
     return "\n".join(lines)
+
+
+def _metrics(model: Model) -> list[str]:
+    """Accuracy and the like of the predictions made before each update."""
+    found = metrics_report(model.metrics, model.labels)
+    rows = [text if heading in ("metrics", "") else f"{heading}: {text}" for heading, text in metrics_in_words(found)]
+    if found is not None and found["examples"] < model.learner.t:
+        rows.append(f"of the last {found['examples']:,} examples")
+    return rows
 
 
 LOOKS = 5
@@ -112,10 +123,12 @@ def _shown(name: str) -> str:
 def _event(event: Any) -> str:
     """One line of history, whatever it says."""
     known = {"date", "examples", "data", "rue"}
+    event = {"date": None, **event} if isinstance(event, dict) and "shards" in event else event
     if not isinstance(event, dict) or not known <= set(event):
         return str(event)
     data = event["data"] if isinstance(event["data"], list) else [event["data"]]
     source = f" of {', '.join(map(str, data))}" if data else ""
     rest = "".join(f", {name} {value}" for name, value in event.items() if name not in known)
     examples = f"{event['examples']:,}" if isinstance(event["examples"], int) else str(event["examples"])
-    return f"{event['date']}: {examples} examples{source}{rest}, by rue {event['rue']}"
+    date = "" if event["date"] is None else f"{event['date']}: "
+    return f"{date}{examples} examples{source}{rest}, by rue {event['rue']}"

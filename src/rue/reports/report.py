@@ -6,30 +6,47 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rue import ledger as accounts
 from rue.audit import Audit
-from rue.learners.mixture.standing import Standing, standing
+from rue.learners.ensemble import EnsembleStanding
+from rue.learners.mixture.standing import Stages, Standing, stages, standing
 from rue.outputs import write_file
 from rue.regret.bounds.statement import Bound
 from rue.regret.certificates.certificate import Certificate, rounded_down
-from rue.reports.explaining import features_in_use
+from rue.reports.explaining import features_in_use, name_of
 from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words, metrics_report
+from rue.reports.watching import watched_in_words
+from rue.reports.windows import windows_in_words, windows_report
+from rue.runs.calibration import calibration_of, calibration_words
+from rue.runs.certifying import certificate_of, mapped_certificate
 from rue.runs.class_weights import BALANCED
 from rue.runs.driver import NO_CERTIFICATE, Driver
 from rue.runs.evaluation import Evaluation
-from rue.runs.learn import certificate_of
 from rue.streams.labels import plain
 from rue.streams.tables.columns import Columns
 from rue.version import __version__
 
-__all__ = ["certificate_report", "certified", "list_kinds", "page", "report", "write_report"]
+if TYPE_CHECKING:
+    from rue.runs.run import Run
+
+__all__ = [
+    "Report",
+    "certificate_fields",
+    "certificate_report",
+    "certified",
+    "list_kinds",
+    "page",
+    "report",
+    "report_of_run",
+    "write_report",
+]
 
 
-def certified(driver: Driver, radius: float | None = None, thorough: bool = True) -> Certificate | None:
+def certified(driver: Driver | Run, radius: float | None = None, thorough: bool = True) -> Certificate | None:
     """The certificate of a run as far as it has come; None before its first example, or for more than two classes.
 
     Without `thorough` only what takes no search, which may prove less.
@@ -40,8 +57,33 @@ def certified(driver: Driver, radius: float | None = None, thorough: bool = True
     return certificate_of(driver.learner, driver.evidence, left_out, radius, thorough=thorough)
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class Report:
+    """The report of a run: printed, what `rue learn` prints.
+
+    >>> import rue
+    >>> print(rue.learn([[0.0], [1.0]], [0, 1], learner=rue.Perceptron()).report())  # doctest: +ELLIPSIS
+    examples     2
+    ...
+    """
+
+    fields: dict[str, Any]
+    """What `rue learn --report` writes as JSON."""
+
+    def __repr__(self) -> str:
+        return page(self.fields)
+
+
+def report_of_run(run: Run, radius: float | None = None) -> Report:
+    """The report of a run that has ended."""
+    stored = run.features.get("columns")
+    columns = None if stored is None else Columns.from_dict(stored)
+    known: dict[str, Any] = {"columns": columns, "names": run.names, "holdout": run.holdout, "test": run.test}
+    return Report(report(run, radius=radius, total=run.waiting + run.seconds, **known))
+
+
 def report(
-    driver: Driver,
+    driver: Driver | Run,
     *,
     radius: float | None = None,
     audit: Audit | None = None,
@@ -49,21 +91,23 @@ def report(
     holdout: Evaluation | None = None,
     test: Evaluation | None = None,
     columns: Columns | None = None,
+    names: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
     """The report of a run, ready for JSON; a number that does not exist, or is not finite, is None.
 
     `features` counts those with a weight other than 0; `total` is how many seconds everything took; `holdout` and
     `test` are of examples that were not learnt; `columns` are those of a table: the report says which of them are
-    dates, and which are text.
+    dates, and which are text; `names` are what features are called.
     """
     learner, evidence = driver.learner, driver.evidence
     known = learner is not None and evidence is not None
+    called = names or {} if learner is None else learner.called(names or {})
     sums = evidence.ledger.sums if evidence is not None else np.zeros(5)
     loss, mass, examples = float(sums[accounts.LOSS]), float(sums[accounts.WEIGHT]), driver.examples
     classes = driver.labels is not None and driver.labels.task != "regress"
     mistakes = int(sums[accounts.MISTAKES]) if classes else None
     certificate = (audit.certificate if audit is not None else certified(driver, radius)) if known else None
-    summary: dict[str, Any] = {
+    return {
         "rue": __version__,
         "examples": examples,
         "skipped": driver.skipped,
@@ -74,7 +118,7 @@ def report(
         "columns": None if columns is None else {"dates": list(columns.dates), "text": list(columns.texts)},
         "loss_total": loss,
         "risk": loss / mass if mass else None,
-        "frozen_risk": _number(learner.frozen().risk) if known else None,
+        "frozen_risk": _number(learner.frozen().risk) if known and driver.ensemble is None else None,
         "mistakes": mistakes,
         "error_rate": mistakes / examples if mistakes is not None and examples else None,
         "weight_total": mass,
@@ -83,6 +127,7 @@ def report(
         "test": evaluation_report(test),
         "best_constant": _number(driver.baselines.best_constant(learner.loss)) if known else None,
         "no_change": _number(driver.baselines.no_change(learner.loss)) if known else None,
+        "lags": None if not known or learner.lags is None else list(learner.lags.back),
         "learner": repr(learner) if known else None,
         "loss": repr(learner.loss) if known else None,
         "domain": repr(learner.domain) if known else None,
@@ -90,42 +135,60 @@ def report(
         "labels": _classes(driver),
         "class_weight": _class_weight(driver),
         "notes": list(driver.notes),
-        "certificate": None if certificate is None else _certificate(certificate),
+        **driver.watch.report(lambda feature: name_of(feature, called)),
+        "certificate": None if certificate is None else certificate_fields(certificate),
         "certificates": _at_witnesses(driver),
+        "windows": windows_report(driver, radius) if known else None,
+        "calibration": _calibration(driver, names) if known else None,
         "mixture": _mixture(standing(learner)) if known else None,
+        "stages": _stages(stages(learner), mass) if known else None,
+        "mapped_certificate": _mapped(driver, radius) if known else None,
+        "experts": None if driver.ensemble is None else _experts(driver.ensemble.standing()),
         "no_certificate": NO_CERTIFICATE if known and learner.loss.task == "multiclass" else None,
         "bound": None if audit is None or audit.bound is None else _bound(audit.bound),
-        "audit": None,
+        "audit": None if audit is None else _audit(audit),
         "seconds": {"read": driver.waiting, "learn": driver.seconds, "total": total},
     }
-    if audit is not None:
-        summary["audit"] = {
-            "comparator_loss": list(map(_number, audit.comparator_loss)),
-            "regret": list(map(_number, audit.regret)),
-            "passed": bool(audit.passed),
-            "checks": [
-                {
-                    "name": check.name,
-                    "left": _number(check.left),
-                    "right": _number(check.right),
-                    "holds": bool(check.holds),
-                }
-                for check in audit.checks
-            ],
-        }
-    return summary
 
 
-def _at_witnesses(driver: Driver) -> list[dict[str, Any]] | None:
+def _audit(audit: Audit) -> dict[str, Any]:
+    """The regret as an interval, and every inequality that was looked at."""
+    return {
+        "comparator_loss": list(map(_number, audit.comparator_loss)),
+        "regret": list(map(_number, audit.regret)),
+        "passed": bool(audit.passed),
+        "checks": [
+            {
+                "name": check.name,
+                "left": _number(check.left),
+                "right": _number(check.right),
+                "holds": bool(check.holds),
+            }
+            for check in audit.checks
+        ],
+    }
+
+
+def _calibration(driver: Driver | Run, names: Mapping[int, str] | None) -> dict[str, Any] | None:
+    """What was predicted on average and what came; the ten groups with the largest gaps (E3)."""
+    assert driver.evidence is not None
+    found = calibration_of(driver.learner, driver.evidence, driver.metrics, names)
+    if found is None or not math.isfinite(found.says):
+        return None
+    listed = dataclasses.asdict(dataclasses.replace(found, groups=found.groups[:10]))
+    return {**listed, "gap": found.gap, "error": found.error, "words": str(found)}
+
+
+def _at_witnesses(driver: Driver | Run) -> list[dict[str, Any]] | None:
     """The certificates at the witnesses' own radii; None where there are no witnesses."""
     if driver.evidence is None or driver.evidence.pool is None or not driver.examples:
         return None
     certificates = (certified(driver, float(radius)) for radius in np.unique(driver.evidence.pool.radii))
-    return [_certificate(certificate) for certificate in certificates if certificate is not None]
+    return [certificate_fields(certificate) for certificate in certificates if certificate is not None]
 
 
 def _mixture(mixture: Standing | None) -> dict[str, Any] | None:
-    """The members of a mixture and the price of mixing (docs/theory.md, B12)."""
+    """The members of a mixture and the price of mixing (docs/theory.md, B12 and B15)."""
     if mixture is None:
         return None
     members = [{**dataclasses.asdict(member), "loss": _number(member.loss)} for member in mixture.members]
@@ -136,8 +199,49 @@ def _mixture(mixture: Standing | None) -> dict[str, Any] | None:
         "price": _number(mixture.price),
         "price_at_most": _number(mixture.price_at_most),
         "bytes_per_feature": mixture.bytes_per_feature,
-        "theorem": "B12",
+        "theorem": mixture.theorem,
         "words": str(mixture),
+    }
+
+
+def _mapped(driver: Driver | Run, radius: float | None) -> dict[str, Any] | None:
+    """The certificate over the features of maps too; None where there are no maps, or what they saw is not known."""
+    learner, evidence = driver.learner, driver.evidence
+    assert evidence is not None
+    known = (
+        bool(driver.examples) and driver.ensemble is None and learner.t == int(evidence.ledger.sums[accounts.EXAMPLES])
+    )
+    if not known or stages(learner) is None or learner.loss.task == "multiclass":
+        return None
+    return certificate_fields(mapped_certificate(learner, evidence, driver.refused + driver.skipped, radius))
+
+
+def _stages(found: Stages | None, mass: float) -> dict[str, Any] | None:
+    """The stages of the default learner, and what they have gained over the linear one (docs/theory.md, M1)."""
+    if found is None:
+        return None
+    members = [{**dataclasses.asdict(member), "loss": _number(member.loss)} for member in found.members]
+    return {
+        "stages": members,
+        "gain": _number(found.gain),
+        "price_at_most": _number(found.price_at_most),
+        "theorem": "M1",
+        "words": str(found),
+        "lines": found.lines(mass) if mass else [],
+    }
+
+
+def _experts(found: EnsembleStanding) -> dict[str, Any]:
+    """The learner alone, the outside experts and the mixture over all, and the price of mixing them (M1)."""
+    members = [{**dataclasses.asdict(member), "loss": _number(member.loss)} for member in found.members]
+    return {
+        "members": members,
+        "best": members[found.members.index(found.best)],
+        "loss": _number(found.loss),
+        "price": _number(found.price),
+        "price_at_most": _number(found.price_at_most),
+        "theorem": "M1",
+        "words": str(found),
     }
 
 
@@ -150,7 +254,7 @@ def certificate_report(certificate: Certificate, examples: int, skipped: int, ma
         "loss_total": certificate.loss_total,
         "risk": certificate.loss_total / mass if mass else None,
         "loss": loss,
-        "certificate": _certificate(certificate),
+        "certificate": certificate_fields(certificate),
     }
 
 
@@ -159,7 +263,7 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _classes(driver: Driver) -> dict[str, Any] | None:
+def _classes(driver: Driver | Run) -> dict[str, Any] | None:
     """By the number that stands for it, what each class is called in the data."""
     labels = driver.labels
     if labels is None or labels.task == "regress":
@@ -169,7 +273,7 @@ def _classes(driver: Driver) -> dict[str, Any] | None:
     return {"-1": plain(labels.negative), "+1": plain(labels.positive)}
 
 
-def _class_weight(driver: Driver) -> dict[str, Any] | None:
+def _class_weight(driver: Driver | Run) -> dict[str, Any] | None:
     """The rule of class weights, and what an example of each class weighs in the end."""
     weights = driver.class_weights
     if weights is None or driver.labels is None:
@@ -177,7 +281,8 @@ def _class_weight(driver: Driver) -> dict[str, Any] | None:
     return {"rule": weights.rule, "now": weights.now(driver.labels)}
 
 
-def _certificate(certificate: Certificate) -> dict[str, Any]:
+def certificate_fields(certificate: Certificate) -> dict[str, Any]:
+    """A certificate as the report has it."""
     return {
         "radius": certificate.radius,
         "domain": repr(certificate.domain),
@@ -245,7 +350,22 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     lines.append(_row("examples", f"{summary['examples']:,}" + (f" ({', '.join(left_out)})" if left_out else "")))
     if not summary["examples"]:
         return "\n".join([*lines, "nothing was learnt."])
-    lines.append(_row("features", f"{summary['features']:,} with a weight"))
+    scale = summary["risk"] / summary["loss_total"] if summary["loss_total"] else 1.0 / summary["examples"]
+    lines += [*_about(summary), *_scores(summary, scale), *_evaluated(summary, width), *_proofs(summary, scale, width)]
+    if "cluster" in summary:
+        lines += ["", _row("shards", summary["cluster"]["words"])]
+    seconds = summary["seconds"]
+    rate = summary["examples"] / seconds["total"] if seconds["total"] else 0.0
+    lines += [
+        "",
+        f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
+    ]
+    return "\n".join(lines)
+
+
+def _about(summary: dict[str, Any]) -> list[str]:
+    """The lines about the model and its data."""
+    lines = [_row("features", f"{summary['features']:,} with a weight")]
     if any((summary["columns"] or {}).values()):
         lines.append(_row("columns", list_kinds(summary["columns"])))
     lines.append(_row("learner", summary["learner"]))
@@ -253,11 +373,18 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
         lines.append(_row("classes", _list_classes(summary["labels"])))
     if summary["class_weight"]:
         lines.append(_row("weighted", _list_class_weights(summary["class_weight"])))
-    lines += [_row("note", note) for note in summary["notes"]]
-    scale = summary["risk"] / summary["loss_total"] if summary["loss_total"] else 1.0 / summary["examples"]
+    return [*lines, *(_row("note", note) for note in summary["notes"])]
+
+
+def _scores(summary: dict[str, Any], scale: float) -> list[str]:
+    """The lines about how well it went, each example scored before it was learnt; `scale` makes a mean of a sum."""
     constant, again = (_mean(summary[key], scale) for key in ("best_constant", "no_change"))
     baselines = f"best constant {constant}, saying the last label again {again}"
-    lines.append(_row("risk", f"{summary['risk']:.6g}, the mean loss before each update ({baselines})"))
+    lines = [_row("risk", f"{summary['risk']:.6g}, the mean loss before each update ({baselines})")]
+    if _behind_the_last_label(summary):
+        lines.append(
+            _row("", "saying the last label again lost less: --lags 1 (in Python lags=1) makes a feature of it")
+        )
     if summary["frozen_risk"] is not None:
         lines.append(_row("", _if_frozen(summary)))
     if summary["mistakes"] is not None:
@@ -265,8 +392,21 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
             summary["weight_total"] != summary["examples"]
         )
         lines.append(_row("mistakes", f"{summary['mistakes']:,}, or {summary['error_rate']:.2%}{once}"))
-    lines += [_row(*row) for row in _metrics(summary)]
-    lines += _evaluated(summary, width)
+    return lines + [_row(*row) for row in _metrics(summary)]
+
+
+def _proofs(summary: dict[str, Any], scale: float, width: int) -> list[str]:
+    """The lines about intervals, alarms, calibration, members, certificates, bounds and checks."""
+    lines = [_row(*row) for row in watched_in_words(summary)]
+    if summary["calibration"]:
+        lines.append(_row("calibrated", calibration_words(summary["calibration"])))
+    if summary["experts"]:
+        lost, price = summary["experts"]["words"].split("\n")
+        name = "experts" if len(summary["experts"]["members"]) > 2 else "corrected"
+        lines += [_wrapped_row(name, lost, width), _row("", price)]
+    if summary["stages"]:
+        running, gain = summary["stages"]["words"].split("\n")
+        lines += [_row("stages", running), _row("", gain), *(_row("", stage) for stage in summary["stages"]["lines"])]
     if summary["mixture"]:
         members, price = summary["mixture"]["words"].split("\n")
         lines += [_row("members", members), _row("", price)]
@@ -275,6 +415,9 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
     if summary["certificate"]:
         lines += ["", _wrap(f"{summary['certificate']['words']}.", width)]
         lines += [_briefly(certificate, scale) for certificate in summary["certificates"] or []]
+    if summary["mapped_certificate"]:
+        lines += ["", _wrap(f"{summary['mapped_certificate']['words']}.", width)]
+    lines += [_wrap(line, width) for line in windows_in_words(summary["windows"])]
     if summary["audit"]:
         low, high = summary["audit"]["regret"]
         shown = " and ".join("unbounded" if end is None else f"{end:+,.6g}" for end in (low, high))
@@ -283,13 +426,13 @@ def page(summary: dict[str, Any], stopped: str = "", width: int = 110) -> str:
         lines.append(_wrap(f"{summary['bound']['theorem']}: {summary['bound']['words']}", width))
     if summary["audit"]:
         lines += [f"{'PASS' if check['holds'] else 'FAIL'}  {check['name']}" for check in summary["audit"]["checks"]]
-    seconds = summary["seconds"]
-    rate = summary["examples"] / seconds["total"] if seconds["total"] else 0.0
-    lines += [
-        "",
-        f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second",
-    ]
-    return "\n".join(lines)
+    return lines
+
+
+def _behind_the_last_label(summary: dict[str, Any]) -> bool:
+    """Whether the last label alone did better than a learner that does not see it, of two classes or of numbers."""
+    again, blind = summary["no_change"], summary["lags"] is None and summary["experts"] is None
+    return blind and again is not None and again < summary["loss_total"] and len(summary["labels"] or {}) <= 2
 
 
 def _if_frozen(summary: dict[str, Any]) -> str:
@@ -363,6 +506,11 @@ def list_kinds(columns: Mapping[str, Sequence[str]], most: int = 10) -> str:
 
 def _row(name: str, text: str) -> str:
     return f"{name:12} {text}"
+
+
+def _wrapped_row(name: str, text: str, width: int) -> str:
+    """A row whose text goes on below itself."""
+    return _wrap(_row(name, text), width).replace("\n", "\n" + _row("", ""))
 
 
 def _wrap(text: str, width: int) -> str:

@@ -50,13 +50,14 @@ def metrics_in_words(metrics: dict[str, Any] | None) -> list[tuple[str, str]]:
     three = [
         f"{name} {_shown(metrics[key], '.2%')}" for name, key in zip(_HITS, ("precision", "recall", "f1"), strict=True)
     ]
-    if "auc" not in metrics:
-        lines = [("metrics", first)]
+    error = metrics["auc_error_at_most"]
+    area = _shown(metrics["auc"], ".4f") + (f" ± {_one_digit_up(error)}" if error else "")
+    if "by_class" in metrics:
+        each = "" if metrics["auc"] is None else f"; ROC AUC {area}, the mean of each class against all others"
+        lines = [("metrics", f"{first}{each}")]
         if metrics["precision"] is not None:
             lines.append(("", f"{', '.join(three)}: means over the {len(metrics['classes']):,} classes"))
         return lines
-    error = metrics["auc_error_at_most"]
-    area = _shown(metrics["auc"], ".4f") + (f" ± {_one_digit_up(error)}" if error else "")
     negative, positive = map(repr, metrics["classes"])
     (calm, alarms), (missed, hits) = metrics["confusion"]
     return [
@@ -88,7 +89,10 @@ def _one_digit_up(error: float) -> str:
     return f"{math.ceil(error * 10.0**places) / 10.0**places:.{places}f}".rstrip("0")
 
 
-def _weight(value: float) -> str:
+def _weight(value: float | None) -> str:
+    """A sum of weights; one that is more than a number can hold is not known."""
+    if value is None:
+        return "–"
     return f"{value:,.0f}" if value == math.floor(value) else f"{value:,.6g}"
 
 
@@ -127,5 +131,5 @@ def baselines_in_words(evaluation: dict[str, Any]) -> str:
         "saying the last label again": "no_change",
     }
     weight = evaluation["weight_total"]
-    known = {name: evaluation[key] for name, key in constants.items() if evaluation[key] is not None}
-    return ", ".join(f"{name} {total / weight:.6g}" for name, total in known.items())
+    known = {name: evaluation[key] for name, key in constants.items() if None not in (weight, evaluation[key])}
+    return ", ".join(f"{name} {total / weight:.6g}" for name, total in known.items()) or "–"

@@ -7,7 +7,7 @@ feature `name=`, as in a table.
 >>> from river import datasets, evaluate, metrics
 >>> from rue.river import RueClassifier
 >>> evaluate.progressive_val_score(datasets.Phishing(), RueClassifier(), metrics.Accuracy())
-Accuracy: 89.59%
+Accuracy: 90.55%
 """
 
 try:

@@ -6,16 +6,20 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
+import numpy as np
+
 from rue.learners import Learner
-from rue.ledger import Silent
+from rue.ledger import Silent, keep_accounts, open_ledger, trusted_range
 from rue.regret.certificates.evidence import Evidence
 from rue.streams import Block
 from rue.threads import helpers
 
-__all__ = ["BEHIND", "LARGE", "Accounts", "EvidenceAccounts", "NoAccounts"]
+__all__ = ["BEHIND", "LARGE", "Accounts", "EnsembleAccounts", "EvidenceAccounts", "NoAccounts"]
 
 LARGE = 2**14
 """With more coordinates than this a helper thread adds up S = Σ g_t x_t: the learner's tables fill the cache."""
+FEW = 2048
+"""A first block of no more rows than this is not worth a helper thread, unless there are many coordinates."""
 BEHIND = 4
 """How many blocks the helper thread may be behind the learner before the learner waits for it."""
 
@@ -83,20 +87,21 @@ class EvidenceAccounts:
             self._pending[0].result()
             self._pending.popleft()
 
-    def _uses_helper(self, learner: Learner) -> bool:
+    def _uses_helper(self, learner: Learner, rows: int) -> bool:
         certified, evidence = learner.loss.task != "multiclass", self._evidence
         watched = evidence.pool is not None or evidence.digest is not None or evidence.curvature is not None
+        watched &= rows > FEW or self._helper is not None
         return self._threads and certified and (watched or learner.coordinates > LARGE)
 
     def ledger(self, learner: Learner, block: Block) -> Any:
         if learner.numbering is not self._evidence.numbering:
             self.wait()  # all arrays are about to be rearranged
         self._evidence.follow(learner)
-        self._helped = self._uses_helper(learner)
+        self._helped = self._uses_helper(learner, len(block))
         if self._helped:
             return self._evidence.ledger._replace(adds_gradients=False)
         self.wait()
-        self._evidence.widen(self._evidence.room_for(learner.places))
+        self._evidence.widen(self._evidence.room_for(learner.places), block.rows(learner.intercept))
         return self._evidence.ledger
 
     def enter(self, learner: Learner, block: Block, predictions: Any) -> None:
@@ -108,3 +113,35 @@ class EvidenceAccounts:
         else:
             self._evidence.watch(*shown)
         self._evidence.penalty = learner.penalty - self._penalty_before
+
+
+class EnsembleAccounts:
+    """Evidence about the predictions of a learner together with outside experts, entered when these are known.
+
+    The compiled loop of the learner writes its own predictions to accounts that are thrown away.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+    @property
+    def sums(self) -> Any:
+        return self.evidence.ledger.sums
+
+    def ledger(self, learner: Learner, block: Block) -> Any:
+        self.evidence.follow(learner)
+        return open_ledger()._replace(adds_gradients=False)
+
+    def enter(self, learner: Learner, block: Block, predictions: Any) -> None:
+        evidence, loss = self.evidence, learner.loss
+        rows, predictions = block.rows(learner.intercept), np.array(predictions)
+        evidence.widen(evidence.room_for(learner.places), rows)
+        ledger = evidence.ledger._replace(trusted=trusted_range(loss))  # it shares the arrays
+        y, weights = block.labels(), block.column_of_weights()
+        end, _ = keep_accounts(loss, ledger, rows, y, weights, predictions, 0)
+        if end < len(block) and block.sparse:  # perhaps only because indices are not sorted
+            keep_accounts(loss, ledger, block.in_order().rows(learner.intercept), y, weights, predictions, end)
+        evidence.watch(block, predictions, learner.intercept, learner.places)
+
+    def wait(self) -> None:
+        pass

@@ -17,7 +17,10 @@ from rue.learners.mixture.merging import pooled_moments
 __all__ = ["MOST_IN_MATRIX", "ClassCounts", "Errors", "finite", "mean_of_some", "ratio"]
 
 MOST_IN_MATRIX = 64
-"""The most classes for which a confusion matrix is kept; per-class totals are kept of all."""
+"""The most classes for which a confusion matrix and the AUC are kept; per-class totals are kept of all."""
+BINS, FINE = 1024, 32
+"""For the AUC of a class its log-odds are counted in bins, so many to a unit, from −16 to 16; the outermost have all
+that is beyond."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -27,6 +30,10 @@ class ClassCounts:
     A prediction is right where the class that came was given more probability than any other. Precision, recall and F1
     are means over the classes, each of which counts equally ("macro"); a class that was never predicted has precision
     0. The first example of all, for which no class is known, is predicted as none.
+
+    The AUC is the mean, over the classes, of that of each class against all others by its probability, which is 0
+    before it was first learnt. Log-odds are counted in bins of 1/32; every pair of examples in one bin counts ½
+    instead of 0 or 1, so the error is at most the mean over the classes of ½ Σ_b P_b·N_b / (P·N).
     """
 
     totals: Any = dataclasses.field(default_factory=lambda: np.zeros((0, 3)))
@@ -35,6 +42,8 @@ class ClassCounts:
     """The weight by true (rows) and predicted class (columns); empty from `MOST_IN_MATRIX` classes on."""
     unknown: float = 0.0
     """The weight of wrong predictions of which it is not known which class they were."""
+    ranks: Any = dataclasses.field(default_factory=lambda: np.zeros((0, BINS, 2)))
+    """For each class and bin of its log-odds the weight of the other classes and its own; empty where not known."""
 
     names: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "precision", "recall", "f1")
     layout: ClassVar[Layout] = Layout(
@@ -43,6 +52,7 @@ class ClassCounts:
         ),
         Array("confusion", "Weights by true and predicted class.", ("class", "class"), merge="added", least=0.0),
         Array("unknown", "Weight of wrong predictions of unknown class.", ("number",), merge="added", least=0.0),
+        Array("ranks", "Weights by class, log-odds and truth.", ("class", "bin", "truth"), merge="added", least=0.0),
     )
 
     def enter(self, p: Any, y: Any, weights: Any, probabilities: Any = None) -> None:
@@ -65,13 +75,52 @@ class ClassCounts:
         np.add.at(self.totals[:, 1], predicted[known], masses[known])
         if self.confusion.size:
             np.add.at(self.confusion, (true[known], predicted[known]), masses[known])
+        self._rank(true, masses, probabilities)
+
+    def _rank(self, true: Any, masses: Any, probabilities: Any) -> None:
+        """Count the log-odds of every class; without probabilities nothing is known of them any more."""
+        classes = len(self.ranks)
+        if probabilities is None:
+            self.ranks = self.ranks[:0]
+        elif classes:
+            p = np.zeros((true.size, classes))
+            p[:, : probabilities.shape[1]] = np.where(np.isnan(probabilities), 0.0, probabilities)[:, :classes]
+            with np.errstate(divide="ignore"):
+                odds = np.log(p) - np.log1p(-np.minimum(p, 1.0))
+            bins = np.clip(np.floor(odds * FINE) + BINS // 2, 0, BINS - 1).astype(np.int64)
+            own = np.arange(classes) == true[:, None]
+            places = (np.arange(classes) * BINS + bins) * 2 + own
+            np.add.at(self.ranks.reshape(-1), places.reshape(-1), np.repeat(masses, classes))
+
+    @property
+    def _ranked(self) -> bool:
+        """Whether the log-odds of every class are known."""
+        return len(self.ranks) == len(self.totals)
+
+    def auc(self) -> tuple[float | None, float]:
+        """The mean of the classes' areas under the ROC curve, and a bound on its error; None where it is not known."""
+        if not self._ranked:
+            return None, 0.0
+        there = (self.ranks.sum(axis=1) > 0.0).all(axis=1)  # classes that came, but not alone
+        if not there.any():
+            return None, 0.0
+        shares = self.ranks[there] / self.ranks[there].sum(axis=1, keepdims=True)
+        others, own = shares[:, :, 0], shares[:, :, 1]
+        equal = 0.5 * (others * own).sum(axis=1)
+        areas = (own * (np.cumsum(others, axis=1) - others)).sum(axis=1) + equal
+        return min(1.0, float(areas.mean())), float(equal.mean())
 
     def _admit(self, classes: int) -> None:
         """Make room for so many classes."""
         before = len(self.totals)
         if classes > before:
             self.totals = np.pad(self.totals, ((0, classes - before), (0, 0)))
-            in_matrix = classes <= MOST_IN_MATRIX
+            in_matrix, total = classes <= MOST_IN_MATRIX, self.totals[:, 0].sum()
+            if len(self.ranks) == before:
+                self.ranks = (
+                    np.pad(self.ranks, ((0, classes - before), (0, 0), (0, 0))) if in_matrix else self.ranks[:0]
+                )
+                self.ranks[before:, 0, 0] = total  # it had no probability so far
             self.confusion = np.pad(self.confusion, (0, classes - before)) if in_matrix else np.zeros((0, 0))
 
     def by_class(self) -> list[dict[str, Any]]:
@@ -89,12 +138,14 @@ class ClassCounts:
 
     def values(self) -> dict[str, Any]:
         true, predicted, right = self.totals.T
-        known, balanced = self.unknown == 0.0, mean_of_some(right, true)
+        known, balanced, (area, error) = self.unknown == 0.0, mean_of_some(right, true), self.auc()
         came = (true > 0.0) | (predicted > 0.0)
         parts = np.where(predicted > 0.0, predicted, 1.0), np.where(came, true + predicted, 1.0)
         return {
             "accuracy": ratio(right.sum(), true.sum()),
             "balanced_accuracy": balanced,
+            "auc": area,
+            "auc_error_at_most": error,
             "precision": float((right / parts[0])[came].mean()) if known and came.any() else None,
             "recall": balanced,
             "f1": float((2.0 * right / parts[1])[came].mean()) if known and came.any() else None,
@@ -103,23 +154,32 @@ class ClassCounts:
         }
 
     def stored(self) -> dict[str, Any]:
-        return {"totals": self.totals, "confusion": self.confusion, "unknown": np.array([self.unknown])}
+        return {
+            "totals": self.totals,
+            "confusion": self.confusion,
+            "unknown": np.array([self.unknown]),
+            "ranks": self.ranks,
+        }
 
     @classmethod
-    def read(cls, totals: Any, confusion: Any, unknown: Any) -> ClassCounts:
-        """From the arrays of a model file; refuses what is impossible."""
+    def read(cls, totals: Any, confusion: Any, unknown: Any, ranks: Any = None) -> ClassCounts:
+        """From the arrays of a model file; refuses what is impossible. Older files have no `ranks`."""
         classes = len(totals)
         in_matrix = classes if classes <= MOST_IN_MATRIX else 0
-        shapes = (classes, 3), (in_matrix, in_matrix), (1,)
-        for array, shape in zip((totals, confusion, unknown), shapes, strict=True):
+        ranks = np.zeros((0, BINS, 2)) if ranks is None else ranks
+        shapes = (classes, 3), (in_matrix, in_matrix), (1,), (in_matrix if len(ranks) else 0, BINS, 2)
+        for array, shape in zip((totals, confusion, unknown, ranks), shapes, strict=True):
             if (finite(array, shape) < 0.0).any():
                 raise DataError("the sums of its metrics are impossible")
-        return cls(totals.copy(), confusion.copy(), float(unknown[0]))
+        return cls(totals.copy(), confusion.copy(), float(unknown[0]), ranks.copy())
 
     def merge(self, parts: Sequence[ClassCounts]) -> ClassCounts:
         states = [dataclasses.replace(state) for state in (self, *parts)]
         for state in states:
             state._admit(max(len(own.totals) for own in states))
+        if not all(state._ranked for state in states):
+            for state in states:
+                state.ranks = state.ranks[:0]
         arrays = [state.stored() for state in states]
         return ClassCounts.read(**self.layout.merged(arrays[0], arrays[1:]))
 
@@ -130,6 +190,11 @@ class ClassCounts:
         moved.totals[own] = self.totals
         if moved.confusion.size and self.confusion.size:
             moved.confusion[np.ix_(own, own)] = self.confusion
+        if moved._ranked and self._ranked:
+            moved.ranks[:, 0, 0] = self.totals[:, 0].sum()
+            moved.ranks[own] = self.ranks
+        else:
+            moved.ranks = moved.ranks[:0]
         return moved
 
 
@@ -169,6 +234,11 @@ class Errors:
 
     def enter(self, p: Any, y: Any, weights: Any, probabilities: Any = None) -> None:
         _enter_errors(self.sums, p, y, weights)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the labels."""
+        return float(self.sums[MEAN])
 
     def values(self) -> dict[str, Any]:
         weight, absolute, squared, _, spread = self.sums.tolist()

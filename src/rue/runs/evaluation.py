@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from rue.compiled import kernel
+from rue.learners import Learner
 from rue.losses import Loss
+from rue.runs.advice import Advised
 from rue.runs.baselines import Baselines
 from rue.runs.class_weights import ClassWeights
 from rue.runs.metrics import Metrics
 from rue.streams import Block, Labels
+from rue.streams.chunk import Chunk
 
-__all__ = ["Evaluation", "score"]
+__all__ = ["Evaluation", "evaluate", "score"]
+
+ENOUGH = 100
+"""From how many rows on a model is expected to be better than the constant that is best for them in hindsight."""
 
 
 @kernel
@@ -29,6 +36,9 @@ class Evaluation:
     There are two constants to compare with: the one that was best on the rows the model learnt, which could have been
     predicted instead, and the one that is best on these rows in hindsight, which was not known before. `loss` and the
     baselines are totals, as in the report of a run; `risk` is the mean. Class weights are those at the end of the run.
+
+    `loss` and `labels` are the model's, `training` the baselines of the rows it learnt, and `class_weights` what the
+    weights of examples are multiplied by, None if nothing.
 
     >>> import rue
     >>> X, y = rue.census()
@@ -64,6 +74,13 @@ class Evaluation:
         """Score the predictions for a block: scores, or of several classes a row of probabilities as `predict` has it.
 
         An example that has no label, or one that the loss does not take, is counted and left out.
+
+        >>> import numpy as np, rue
+        >>> from rue.runs.baselines import Baselines
+        >>> evaluation = Evaluation(rue.Square(), rue.Labels("regress"), Baselines())
+        >>> evaluation.enter(rue.Block([[0.0], [0.0]], y=[1.0, 3.0]), np.array([1.0, 1.0]))
+        >>> evaluation.examples, evaluation.risk
+        (2, 2.0)
         """
         if block.y is None:
             self.unlabelled += len(block)
@@ -83,6 +100,11 @@ class Evaluation:
         y, p, weights = y[use], predictions[use], weights[use] if weights.size else weights
         if not y.size:
             return
+        with np.errstate(over="ignore", invalid="ignore"):  # weights may add up to more than a number can hold
+            self._enter(y, p, weights, probabilities, use)
+
+    def _enter(self, y: Any, p: Any, weights: Any, probabilities: Any, use: Any) -> None:
+        """Score the rows that count."""
         losses = np.empty(y.size)
         score(self._loss, p, y, losses)
         masses = weights if weights.size else np.ones(y.size)
@@ -113,12 +135,15 @@ class Evaluation:
 
     @property
     def behind(self) -> str:
-        """The sentence that warns of a model which loses more than a constant prediction; "" for one that does not."""
+        """The sentence that warns of a model which loses more than a constant prediction; "" for one that does not.
+
+        Of few rows the constant that is best in hindsight says nothing: of one row it loses nothing.
+        """
         if not self.weight:
             return ""
         if self.training_constant is not None and _above(self.loss, self.training_constant):
             constant, which = self.training_constant, "that was best on the rows it learnt"
-        elif _above(self.loss, best := self.best_constant):
+        elif self.examples >= ENOUGH and _above(self.loss, best := self.best_constant):
             constant, which = best, "that is best on these rows, known in hindsight only"
         else:
             return ""
@@ -148,3 +173,31 @@ def _as_scores(y: Any, probabilities: Any) -> Any:
     others[np.flatnonzero(known), place[known] - 1] = -1.0
     wrong = ~known | (others.max(axis=1, initial=-1.0) >= own)
     return np.where(np.isnan(y), np.nan, np.where(wrong, -own, own))
+
+
+def evaluate(
+    learner: Learner,
+    labels: Labels,
+    training: Baselines,
+    chunks: Iterable[Chunk],
+    bad: str,
+    class_weights: ClassWeights | None = None,
+    record: Callable[[Chunk, Any], None] = lambda chunk, predictions: None,
+    experts: Advised | None = None,
+) -> Evaluation:
+    """How a learner that stands still does on examples that it does not learn; `training` is of those it has learnt.
+
+    `record` is given each chunk and the predictions for its block; `experts` are those that the learner is mixed with.
+    """
+    evaluation, frozen = Evaluation(learner.loss, labels, training, class_weights), learner.frozen()
+    for chunk in chunks:
+        if chunk.first_bad and bad == "stop":
+            raise chunk.error(chunk.first_bad)
+        evaluation.skipped += len(chunk.bad)
+        predictions = frozen.predict_many(chunk.block)
+        if experts is not None and len(chunk.block):
+            predictions = experts.predict(predictions, chunk)
+        record(chunk, predictions)
+        if len(chunk.block):
+            evaluation.enter(chunk.block, predictions)
+    return evaluation

@@ -1,7 +1,7 @@
 """Metrics: accuracy, ROC AUC, F1, MAE and their like, added up prediction by prediction in bounded memory.
 
-Everything is weighted by the examples' weights. All is exact, up to rounding, but the AUC of a stream with more than
-2,048 distinct scores: its error is bounded, and the bound is part of the answer (`rue.runs.scores`).
+Everything is weighted by the examples' weights. All is exact, up to rounding, but the AUC of several classes, and of a
+stream with more than 2,048 distinct scores: its error is bounded, and the bound is part of the answer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.losses import Loss
 from rue.runs.counts import ClassCounts, Errors
+from rue.runs.groups import GroupCounts
 from rue.runs.scores import ScoreCounts
 
 __all__ = ["Metrics"]
@@ -52,8 +53,9 @@ class Metrics(Mapping[str, Any]):
 
     Of two classes `accuracy`, `balanced_accuracy` (the mean of both classes' recalls), `auc` with `auc_error_at_most`,
     and of class +1 `precision`, `recall` and `f1`; `confusion` has a row for each true and a column for each predicted
-    class. Of several classes the same without AUC, as means over the classes, and `by_class`. Of numbers `mae`, `rmse`
-    and `r2`. A metric that does not exist (the precision of a class that was never predicted) is None.
+    class. Of several classes the same as means over the classes, AUC of each class against all others (at the end, not
+    over time, and of 64 classes at most), and `by_class`. Of numbers `mae`, `rmse` and `r2`. A metric that does not
+    exist (the precision of a class that was never predicted) is None.
 
     >>> import rue
     >>> run = rue.learn([[1.0], [2.0], [-1.0], [3.0]], [1, 1, -1, 1], learner=rue.Perceptron(intercept=False))
@@ -72,11 +74,21 @@ class Metrics(Mapping[str, Any]):
         """After how many examples the metrics were recorded: 1, 2, 4, 8, …; each look sorts the scores for the AUC."""
         self.course: list[list[float]] = []
         """What they were then, in the order of `sums.names`; NaN for one that did not exist."""
+        self.groups = GroupCounts()
+        """The weight of each feature that is 0 or 1, for calibration."""
 
     def enter(self, loss: Loss, y: Any, weights: Any, predictions: Any, probabilities: Any = None) -> None:
-        """Add consecutive predictions p with their labels, as the loss takes them; those that are NaN are left out.
+        """Add consecutive `predictions` with their labels `y`, as the loss takes them; those that are NaN are left out.
 
         `probabilities` has a column for each class 1, 2, …; without it the classes of wrong predictions are not known.
+
+        `weights` is empty where all are 1.
+
+        >>> import numpy as np, rue
+        >>> metrics = Metrics()
+        >>> metrics.enter(rue.Square(), np.array([1.0, 3.0]), np.empty(0), np.array([1.0, 1.0]))
+        >>> metrics["mae"]
+        1.0
         """
         use = np.isfinite(predictions)
         if weights.size:
@@ -139,10 +151,19 @@ class Metrics(Mapping[str, Any]):
 
         The course over time is that of these alone: the parts ran at the same time. `numbers` has, for each part, the
         numbers that its classes are to have, or None if they keep theirs.
+
+        >>> import numpy as np, rue
+        >>> parts = [Metrics(), Metrics()]
+        >>> for part, y in zip(parts, (1.0, 3.0)):
+        ...     part.enter(rue.Square(), np.array([y]), np.empty(0), np.array([1.0]))
+        >>> Metrics().merge(parts)["mae"]
+        1.0
         """
         own = [None] * len(parts) if numbers is None else list(numbers)
         merged = Metrics()
         merged.times, merged.course = list(self.times), list(self.course)
+        learnt = [part for part in parts if part.examples > self.examples]
+        merged.groups = self.groups.merge([part.groups for part in learnt]) if learnt else copy.deepcopy(self.groups)
         merged.examples = self.examples + sum(part.examples - self.examples for part in parts)
         begun = [
             part.sums.renumbered(order) if order is not None and isinstance(part.sums, ClassCounts) else part.sums
@@ -159,19 +180,40 @@ class Metrics(Mapping[str, Any]):
     # The model file.
 
     def stored(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """What a model file has of them: JSON and arrays; None where nothing was entered."""
+        """What a model file has of them: JSON and arrays; None where nothing was entered.
+
+        >>> Metrics().stored()
+        (None, {})
+        """
         if self.sums is None:
             return None, {}
         kind = next(name for name, cls in _KINDS.items() if type(self.sums) is cls)
         course = np.array(self.course).reshape(len(self.times), len(self.sums.names))
         arrays = {"times": np.array(self.times, dtype=np.int64), "course": course, **self.sums.stored()}
+        arrays |= self.groups.stored()
         return {"kind": kind, "examples": self.examples}, arrays
 
     @classmethod
     def read(cls, kind: str, examples: int, arrays: dict[str, Any]) -> Metrics:
-        """From a model file; refuses what is impossible."""
+        """From a model file; refuses what is impossible.
+
+        `kind`, `examples` and `arrays` are what `stored` gave.
+
+        >>> import numpy as np, rue
+        >>> metrics = Metrics()
+        >>> metrics.enter(rue.Square(), np.array([1.0, 3.0]), np.empty(0), np.array([1.0, 1.0]))
+        >>> head, arrays = metrics.stored()
+        >>> Metrics.read(head["kind"], head["examples"], arrays)["mae"]
+        1.0
+        """
         metrics = cls()
         times, course = arrays.pop("times"), arrays.pop("course")
+        names = [name for name in arrays if name.startswith("groups.")]
+        groups = {name.removeprefix("groups."): arrays.pop(name) for name in names}
+        if groups:
+            metrics.groups = GroupCounts.read(**groups)
+        else:
+            metrics.groups.drop()  # a file of an older version, which did not count them
         metrics.sums = _KINDS[kind].read(**arrays)
         metrics.examples = examples
         rising = bool((np.diff(times, prepend=0, append=examples + 1) > 0).all())

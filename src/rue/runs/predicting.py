@@ -11,13 +11,26 @@ import numpy as np
 from rue.errors import DataError, SettingsError, shown
 from rue.learners import ClassLearner, Learner
 from rue.learners.one_example import is_number
+from rue.runs.advice import Advised
+from rue.runs.watching import Watch
 from rue.streams import Block, Labels, Stream, read_like
 from rue.streams.block import csr_view, is_readable
+from rue.streams.chunk import Chunk
 from rue.streams.labels import plain
 from rue.streams.stream import Arrays
 from rue.streams.tables.columns import require_columns
+from rue.streams.tables.dicts import are_dicts, table_of
 
-__all__ = ["READINGS", "predict", "probabilities", "read_as", "require_reading", "sparse_matrix"]
+__all__ = [
+    "READINGS",
+    "is_series",
+    "predict",
+    "predict_interval",
+    "probabilities",
+    "read_as",
+    "require_reading",
+    "sparse_matrix",
+]
 
 READINGS = ("score", "probability", "label")
 """What `as_` (on the command line `--as`) may ask for."""
@@ -31,24 +44,50 @@ def predict(
     features: Mapping[str, Any] | None = None,
     names: Mapping[int, str] | None = None,
     as_: str = "score",
+    experts: Advised | None = None,
 ) -> Any:
     """Predictions for one example or many, in any form that fits what was learnt; see `Run.predict`.
 
     `labels`, `features` and `names` are those of a run or a model: what the numbers that were learnt stand for, how
-    tables become features, and what features are called.
+    tables become features, and what features are called. `experts` are those that the learner is mixed with.
     """
     require_reading(as_)
     one, stream = _opened(learner, dict(features or {}), names or {}, X)
     model, parts = learner.frozen(), []  # which weights answer: those of the model that stays when learning stops
-    for chunk in stream.reads(labelled=False):
+    chunks: Iterable[Chunk] = stream.reads(labelled=False)
+    for chunk in chunks if experts is None else experts.attached(chunks):
         if chunk.first_bad:
             raise chunk.error(chunk.first_bad)
-        parts.append(model.predict_many(chunk.block))
+        own = model.predict_many(chunk.block)
+        parts.append(own if experts is None or not len(chunk.block) else experts.predict(own, chunk))
     p = np.concatenate(parts) if parts else _no_scores(learner)
     answer = read_as(learner, labels, p, as_)
     if not one:
         return answer
     return answer[0].item() if isinstance(answer[0], np.generic) else answer[0]
+
+
+def predict_interval(
+    learner: Learner, watch: Watch, X: Any, *, features: Mapping[str, Any], names: Mapping[int, str]
+) -> Any:
+    """Lower and upper ends for one example or many, in any form that fits what was learnt, or sets of classes.
+
+    See `Run.predict_interval`.
+    """
+    one, stream = _opened(learner, dict(features), names, X)
+    model, parts = learner.frozen(), []
+    for chunk in stream.reads(labelled=False):
+        if chunk.first_bad:
+            raise chunk.error(chunk.first_bad)
+        block = learner.with_last_labels(chunk.block)
+        parts.append(watch.predict(learner.loss, block, model.predict_many(block)))
+    if not parts:
+        raise DataError("predict_interval: there are no examples.")
+    if not isinstance(parts[0], tuple):
+        sets = np.concatenate(parts)
+        return sets[0] if one else sets
+    lower, upper = (np.concatenate([part[i] for part in parts]) for i in range(2))
+    return (lower[0], upper[0]) if one else (lower, upper)
 
 
 def require_reading(as_: str) -> None:
@@ -105,12 +144,12 @@ def _no_scores(learner: Learner) -> Any:
 def _opened(learner: Learner, features: dict[str, Any], names: Mapping[int, str], X: Any) -> tuple[bool, Stream]:
     """The examples as a stream, and whether there is a single one that is in no list."""
     by_name = features or learner.names.places or names
-    if _is_series(X):
+    if is_series(X):
         X = X.to_dict() if by_name else np.asarray(X)
     if isinstance(X, Mapping):
         return True, _of_dicts(learner, features, names, [X])
     if isinstance(X, list | tuple) and X:
-        if all(isinstance(x, Mapping) for x in X):
+        if are_dicts(X):
             return False, _of_dicts(learner, features, names, X)
         if is_number(X[0]):
             return True, read_like(features, [X])
@@ -121,7 +160,7 @@ def _opened(learner: Learner, features: dict[str, Any], names: Mapping[int, str]
     return False, read_like(features, X)
 
 
-def _is_series(X: Any) -> bool:
+def is_series(X: Any) -> bool:
     """Whether it is like one row of a pandas DataFrame, with the names of its columns."""
     return getattr(X, "ndim", None) == 1 and hasattr(X, "to_dict") and hasattr(X, "index")
 
@@ -129,7 +168,7 @@ def _is_series(X: Any) -> bool:
 def _of_dicts(learner: Learner, features: dict[str, Any], names: Mapping[int, str], rows: Sequence[Any]) -> Stream:
     """Examples by name: read as a table where the model has learnt one, by the learner's own names, or by `names`."""
     if features.get("columns") is not None:
-        return read_like(features, _table(rows))
+        return read_like(features, table_of(rows))
     if learner.names.places or not (learner.d or learner.t):
         return _stream(learner.names.known(row) for row in rows)
     if not names:
@@ -160,22 +199,8 @@ def _of_frame(learner: Learner, names: Mapping[int, str], X: Any) -> Stream:
 
 def _every_name(learner: Learner, names: Mapping[int, str]) -> list[str]:
     """The names of all features in order; [] if some have none, as hashed ones."""
-    return [names[j] for j in range(learner.d)] if all(j in names for j in range(learner.d)) else []
-
-
-def _table(rows: Sequence[Mapping[Any, Any]]) -> Any:
-    """Dicts as an Arrow table: None, NaN and what only other dicts have are missing values."""
-    import pyarrow as pa
-
-    from rue.streams.tables.batches import first_line
-
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        try:
-            columns[str(name)] = pa.array([row.get(name) for row in rows], from_pandas=True)
-        except (pa.ArrowException, OverflowError, UnicodeError) as error:
-            raise DataError(f"the column {name!r} cannot be read: {first_line(error)}.") from error
-    return pa.table(columns)
+    own = range(learner.own_features)
+    return [names[j] for j in own] if all(j in names for j in own) else []
 
 
 def _stream(rows: Iterable[tuple[Any, Any]]) -> Stream:

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rue.compiled import kernel
+from rue.compiled import inline, kernel
 from rue.errors import DataError
 from rue.layout import Array, Layout
-from rue.runs.counts import finite, mean_of_some, ratio
+from rue.runs.counts import finite, ratio
 
 __all__ = ["MOST", "ScoreCounts"]
 
@@ -23,6 +23,36 @@ DIGITS = 53
 """Binary digits of a float64."""
 _ZERO, _MINUS_ZERO = np.int64(0), np.int64(-(2**63))
 """The bits of 0.0 and of −0.0, which is the same score."""
+_NO_DIGIT = np.int64(-1)
+"""What leaves all bits of a score; shifted, all but its last digits."""
+
+
+@inline
+def _cut_key(bits: Any, mask: Any) -> Any:
+    """The bits of a score cut by a mask; −0 becomes 0."""
+    key = bits & mask
+    return _ZERO if key == _MINUS_ZERO else key
+
+
+@inline
+def _first_slot(key: Any) -> Any:
+    """Where to look for a score first: multiplicative hashing of 31 bits, so that no product overflows."""
+    return ((((key ^ (key >> 29) ^ (key >> 60)) & 0x7FFFFFFF) * 0x5BD1E995) >> 17) & (SLOTS - 1)
+
+
+@inline
+def _distinct(bits: Any, more: Any, mask: Any) -> Any:
+    """How many different scores there are among rising ones and a few more, all cut by a mask."""
+    many = 0
+    for i in range(bits.size):
+        many += 1 if i == 0 or _cut_key(bits[i], mask) != _cut_key(bits[i - 1], mask) else 0
+    for k in range(more.size):
+        new, key = 1, _cut_key(more[k], mask)
+        for i in range(bits.size):
+            if _cut_key(bits[i], mask) == key:
+                new = 0
+        many += new
+    return many
 
 
 @kernel
@@ -44,11 +74,8 @@ def _enter_scores(
     The table is full when it has `most` scores. `bits` are those of p; `mask` leaves the digits that scores are cut to.
     """
     for i in range(p.size):
-        key, weight = bits[i] & mask, weights[i] if weights.size > 0 else 1.0
-        if key == _MINUS_ZERO:
-            key = _ZERO
-        # Multiplicative hashing of 31 bits, so that no product overflows.
-        slot = ((((key ^ (key >> 29) ^ (key >> 60)) & 0x7FFFFFFF) * 0x5BD1E995) >> 17) & (SLOTS - 1)
+        key, weight = _cut_key(bits[i], mask), weights[i] if weights.size > 0 else 1.0
+        slot = _first_slot(key)
         mass = masses[slot, 0] + masses[slot, 1]
         while mass > 0.0 and keys[slot] != key:
             slot = (slot + 1) & (SLOTS - 1)
@@ -64,6 +91,30 @@ def _enter_scores(
         masses[slot, true] += weight
         confusion[true, predicted] += weight
     return p.size
+
+
+@kernel
+def _fill_table(keys: Any, masses: Any, slots: Any, used: Any, mask: Any, bits: Any, own: Any) -> None:
+    """Fill an empty table with scores, cut by a mask, of which `own` has the weights."""
+    for i in range(bits.size):
+        key = _cut_key(bits[i], mask)
+        slot = _first_slot(key)
+        while masses[slot, 0] + masses[slot, 1] > 0.0 and keys[slot] != key:
+            slot = (slot + 1) & (SLOTS - 1)
+        if masses[slot, 0] + masses[slot, 1] == 0.0:
+            slots[used[0]] = slot
+            used[0] += 1
+            keys[slot] = key
+        masses[slot, 0] += own[i, 0]
+        masses[slot, 1] += own[i, 1]
+
+
+@kernel
+def _digits_for(bits: Any, more: Any, digits: Any, most: Any) -> Any:
+    """To how many digits, `digits` at most, rising scores and a few more are cut so that no more than `most` differ."""
+    while _distinct(bits, more, _NO_DIGIT << (DIGITS - digits)) > most:
+        digits -= 1
+    return digits
 
 
 @dataclasses.dataclass(eq=False)
@@ -105,51 +156,67 @@ class ScoreCounts:
                 self._fill(*self.counted(), self.digits - 1, p[begin : begin + 1])
 
     def _add(self, p: Any, y: Any, weights: Any, confusion: Any) -> int:
-        table, bits = (self._keys, self._masses, self._slots, self._used, MOST), np.ascontiguousarray(p).view(np.int64)
-        return int(_enter_scores(*table, confusion, _mask(self.digits), bits, p, y, weights))
+        bits, most = (
+            np.ascontiguousarray(p).view(np.int64),
+            np.int64(MOST),
+        )  # of a Python int Numba has to look at the type
+        return int(
+            _enter_scores(
+                self._keys,
+                self._masses,
+                self._slots,
+                self._used,
+                most,
+                confusion,
+                _mask(self.digits),
+                bits,
+                p,
+                y,
+                weights,
+            )
+        )
 
     def counted(self) -> tuple[Any, Any]:
         """The distinct scores, rising, and the weights of −1 and +1 at each."""
         scores, new = self._keys.view(np.float64), self._slots[self._order.size : int(self._used[0])]
-        if new.size:  # sorting all of them at every look took most of the time
-            new = new[np.argsort(scores[new])]
-            self._order = np.insert(self._order, np.searchsorted(scores[self._order], scores[new]), new)
+        if new.size:  # a stable sort is fast where most are in order
+            order = np.concatenate((self._order, new))
+            self._order = order[np.argsort(scores[order], kind="stable")]
         return scores[self._order], self._masses[self._order]
 
     def _fill(self, scores: Any, masses: Any, digits: int, more: Any = ()) -> None:
         """Store rising scores and their weights, cut to so many digits, or to fewer until there is room for `more`."""
-        while _distinct(_cut_to(scores, digits), _cut_to(np.asarray(more, dtype=np.float64), digits)) > MOST:
-            digits -= 1
-        scores, masses = _together(_cut_to(scores, digits), masses)
-        self.digits, self._keys, self._masses = digits, np.zeros_like(self._keys), np.zeros_like(self._masses)
-        self._used, self._order, nowhere = np.zeros_like(self._used), self._order[:0], np.zeros((2, 2))
-        for column, sign in enumerate((-1.0, 1.0)):
-            there = masses[:, column] > 0.0
-            signs = np.full(np.count_nonzero(there), sign)
-            self._add(scores[there], signs, np.ascontiguousarray(masses[there, column]), nowhere)
+        bits, new = (np.array(some, dtype=np.float64).view(np.int64) for some in (scores, more))
+        self.digits = int(_digits_for(bits, new, np.int64(digits), np.int64(MOST)))
+        self._keys, self._masses = np.zeros_like(self._keys), np.zeros_like(self._masses)
+        self._used, self._order = np.zeros_like(self._used), self._order[:0]
+        own = np.ascontiguousarray(masses, dtype=np.float64)
+        _fill_table(self._keys, self._masses, self._slots, self._used, _mask(self.digits), bits, own)
 
     def auc(self) -> tuple[float | None, float]:
-        """The area under the ROC curve and a bound on its error; None as long as one class alone has come."""
+        """The area under the ROC curve and a bound on its error; None if a class has not come, or weights overflow."""
         negative, positive = np.ascontiguousarray(self.counted()[1].T)
-        if not negative.any() or not positive.any():
+        if not negative.any() or not positive.any() or not np.isfinite((negative, positive)).all():
             return None, 0.0
+        negative, positive = negative / negative.max(), positive / positive.max()  # so that the sums do not overflow
         negative, positive = negative / negative.sum(), positive / positive.sum()
         equal = 0.5 * float(negative @ positive)
         area = float(positive @ (np.cumsum(negative) - negative)) + equal
         return min(area, 1.0), 0.0 if self.digits == DIGITS else equal
 
     def values(self) -> dict[str, Any]:
-        hits = self.confusion[1, 1]
-        predicted, true = self.confusion.sum(axis=0), self.confusion.sum(axis=1)
-        area, error = self.auc()
+        ((correct, false), (missed, hits)), (area, error) = self.confusion.tolist(), self.auc()
+        recalls = [
+            share for share in (ratio(correct, correct + false), ratio(hits, missed + hits)) if share is not None
+        ]
         return {
-            "accuracy": ratio(np.trace(self.confusion), self.confusion.sum()),
-            "balanced_accuracy": mean_of_some(np.diag(self.confusion), true),
+            "accuracy": ratio(correct + hits, correct + false + missed + hits),
+            "balanced_accuracy": sum(recalls) / len(recalls) if recalls else None,
             "auc": area,
             "auc_error_at_most": error,
-            "precision": ratio(hits, predicted[1]),
-            "recall": ratio(hits, true[1]),
-            "f1": ratio(2.0 * hits, predicted[1] + true[1]),
+            "precision": ratio(hits, false + hits),
+            "recall": ratio(hits, missed + hits),
+            "f1": ratio(2.0 * hits, (false + hits) + (missed + hits)),
             "confusion": self.confusion.tolist(),
         }
 
@@ -195,7 +262,7 @@ def _cut_to(scores: Any, digits: int) -> Any:
 
 def _mask(digits: int) -> Any:
     """What leaves the first digits of a float64's bits."""
-    return np.int64(-1 << (DIGITS - digits))
+    return _NO_DIGIT << np.int64(DIGITS - digits)
 
 
 def _together(scores: Any, masses: Any) -> tuple[Any, Any]:
@@ -203,9 +270,3 @@ def _together(scores: Any, masses: Any) -> tuple[Any, Any]:
     first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])[: scores.size])
     columns = [np.add.reduceat(column, first) for column in np.ascontiguousarray(masses.T)] if first.size else masses.T
     return scores[first], np.transpose(columns)
-
-
-def _distinct(scores: Any, more: Any) -> int:
-    """How many different ones there are among rising scores and a few more."""
-    new = [score for score in more.tolist() if not (scores == score).any()]
-    return int(scores.size > 0) + int(np.count_nonzero(scores[1:] != scores[:-1])) + len(new)

@@ -20,7 +20,7 @@ takes a pipeline that ends with one, and names weights as the steps before it do
 >>> X, y = rue.census()
 >>> model = RueClassifier().fit(X, y)
 >>> round(model.risk_, 3)
-0.329
+0.327
 """
 
 try:

@@ -21,11 +21,12 @@ from rue.models.file import Model
 from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.evidence import Evidence
 from rue.runs.accounts import EvidenceAccounts
+from rue.runs.certifying import certificate_of
 from rue.runs.class_weights import BALANCED, ClassWeights
 from rue.runs.driver import NO_CERTIFICATE, Driver, evidence_for
-from rue.runs.learn import certificate_of
 from rue.runs.resuming import history_entry
-from rue.streams import Labels
+from rue.runs.watching import Watch
+from rue.streams import Block, Labels
 
 __all__ = ["Classifier", "Online", "Regressor", "gives_chances"]
 
@@ -54,11 +55,13 @@ class Online(BaseEstimator):
     learner_: Any
     evidence_: Evidence
     refused_: int
+    watch_: Watch
 
     def _begin(self, learner: Learner) -> None:
         """Forget everything and start with this learner."""
         self.learner_, self.evidence_ = learner, evidence_for(learner)
         self.refused_ = 0
+        self.watch_ = Watch(getattr(self, "interval", None))
         self._turn = threading.Lock()  # a learner serves one thread at a time
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool, numeric: bool) -> tuple[Any, Any, Any]:
@@ -70,6 +73,7 @@ class Online(BaseEstimator):
         many = X.shape[0] >= 4096  # calls may be many and short: no thread for those
         accounts = EvidenceAccounts(self.evidence_, self.learner_, threads=many)
         driver = Driver.bare(self.learner_, accounts)
+        driver.watch = self.watch_
         try:
             driver.learn_all(X, y, weights)
         finally:
@@ -87,6 +91,22 @@ class Online(BaseEstimator):
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         with self._turn:
             return self.learner_.frozen().predict_many(_canonical(X))
+
+    def _ends_or_sets(self, X: Any) -> Any:
+        """What `Watch.predict` says of rows."""
+        check_is_fitted(self, "learner_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        block = Block(_canonical(X))
+        with self._turn:
+            return self.watch_.predict(self.learner_.loss, block, self.learner_.frozen().predict_many(block))
+
+    @property
+    def interval_(self) -> Any:
+        """What intervals, or sets, have covered while it learnt and what was promised, as `rue.Run.interval` has it."""
+        if self.watch_.intervals is None:
+            raise AttributeError("interval_ is there after a fit with interval=0.9, or another level.")
+        found = self.watch_.intervals.summaries()
+        return found[0] if len(found) == 1 else found
 
     @property
     def _point(self) -> Any:
@@ -125,7 +145,8 @@ class Online(BaseEstimator):
         history = [history_entry(int(self.evidence_.ledger.sums[accounts.EXAMPLES]))]
         names = dict(enumerate(map(str, getattr(self, "feature_names_in_", ()))))
         counts = {"refused": self.refused_, "skipped": 0}
-        return Model(self.learner_, self.evidence_, self._labels(), history, names=names, counts=counts)
+        known: dict[str, Any] = {"names": names, "counts": counts, "watch": self.watch_}
+        return Model(self.learner_, self.evidence_, self._labels(), history, **known)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -140,6 +161,7 @@ class Online(BaseEstimator):
         if hasattr(self, "evidence_"):
             for name, sums in vars(self.evidence_).items():  # kernels write to them: those of a mapped file are copied
                 setattr(self.evidence_, name, owned(sums))
+            self.watch_ = self.watch_.copy() if "watch_" in state else Watch()  # older pickles have none
             self._turn = threading.Lock()
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rue.errors import SettingsError, shown
-from rue.learners import OGD, SVM, Learner, Mixture, Perceptron, SoftmaxMixture
+from rue.learners import OGD, SVM, Learner, Perceptron
+from rue.runs.driver import default_learner
 from rue.sklearn.base import Classifier, Regressor, gives_chances
 
 __all__ = [
@@ -39,11 +42,14 @@ class _BinaryClassifier(Classifier):
 
 
 class RueClassifier(Classifier):
-    """A classifier with no learning rate to choose: `rue.Mixture`, `rue.SoftmaxMixture` for many classes (B12).
+    """A classifier with no learning rate to choose: `rue.Staged`, `rue.SoftmaxMixture` for many classes (B12, M1).
 
-    `budget` is the number of bytes a feature may take (for each class, if there are more than two). `class_weight` is
-    None, a dictionary of weights by class, or "balanced": `fit` then counts the classes of all of y, as scikit-learn
-    does, and `partial_fit` those that have come so far.
+    With maps=None the model of two classes is linear (`rue.Mixture`), with maps="auto" that of many is more
+    (`rue.StagedSoftmax`). `budget` is the number of bytes a feature may take (for each class, if there are more than
+    two). `class_weight` is None, a dictionary of weights by class, or "balanced": `fit` then counts the classes of all
+    of y, as scikit-learn does, and `partial_fit` those that have come so far. With `interval`, a share such as 0.9,
+    `predict_interval` gives sets of classes, and `interval_` says how many of the labels they held while it learnt,
+    each made before its label.
 
     >>> import numpy as np
     >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array(["yes", "no", "yes", "no"])
@@ -57,22 +63,37 @@ class RueClassifier(Classifier):
         budget: int | None = None,
         intercept: bool = True,
         class_weight: Any = None,
+        maps: Any = "default",
+        interval: float | None = None,
     ) -> None:
         self.loss, self.budget, self.intercept, self.class_weight = loss, budget, intercept, class_weight
+        self.maps, self.interval = maps, interval
+
+    def predict_interval(self, X: Any) -> Any:
+        """Which classes are in the set of each row, a column for each of `classes_`.
+
+        By a model that stands still: nothing is promised of those.
+        """
+        sets = self._ends_or_sets(X)
+        return np.pad(sets, ((0, 0), (0, len(self.classes_) - sets.shape[1])))
 
     def _new_learner(self, classes: int) -> Learner:
+        settings = {"budget": self.budget, "intercept": self.intercept, "maps": self.maps}
         if classes == 2:
-            return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
+            return default_learner("classify", loss=self.loss, **settings)
         if not gives_chances(self):
             given = shown(self.loss)
             raise SettingsError(f"RueClassifier: more than two classes are learnt with log loss: loss={given}.")
-        return SoftmaxMixture(budget=self.budget, intercept=self.intercept)
+        return default_learner("multiclass", **settings)
 
 
 class RueRegressor(Regressor):
-    """A regressor with no learning rate to choose: `rue.Mixture` (docs/theory.md, B12).
+    """A regressor with no learning rate to choose: `rue.Staged` (docs/theory.md, B12 and M1).
 
-    `budget` is the number of bytes a feature may take.
+    With maps=None the model is linear (`rue.Mixture`). `budget` is the number of bytes a feature may
+    take. With `interval`, a share such as 0.9 or several, `predict_interval` gives lower and upper ends, and
+    `interval_` says how many of the labels lay inside while it learnt, each interval made before its label, and what
+    was promised (E2).
 
     >>> import numpy as np
     >>> X, y = np.array([[1.0], [-1.0], [2.0], [-2.0]]), np.array([1.0, -1.0, 2.0, -2.0])
@@ -80,11 +101,25 @@ class RueRegressor(Regressor):
     array([ True, False])
     """
 
-    def __init__(self, loss: Any = "square", budget: int | None = None, intercept: bool = True) -> None:
+    def __init__(
+        self,
+        loss: Any = "square",
+        budget: int | None = None,
+        intercept: bool = True,
+        maps: Any = "default",
+        interval: Any = None,
+    ) -> None:
         self.loss, self.budget, self.intercept = loss, budget, intercept
+        self.maps, self.interval = maps, interval
+
+    def predict_interval(self, X: Any) -> tuple[Any, Any]:
+        """Lower and upper ends for rows, by a model that stands still: nothing is promised of those."""
+        lower, upper = self._ends_or_sets(X)
+        return lower, upper
 
     def _new_learner(self) -> Learner:
-        return Mixture(self.loss, budget=self.budget, intercept=self.intercept)
+        settings = {"budget": self.budget, "intercept": self.intercept, "maps": self.maps}
+        return default_learner("regress", loss=self.loss, **settings)
 
 
 class OGDClassifier(_BinaryClassifier):

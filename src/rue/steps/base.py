@@ -47,19 +47,45 @@ class Step(Declared):
     """Which of the rules that theorems speak of it is; a subclass that replaces a method is none of them."""
 
     def eta(self, t: float, seen: Any) -> Any:
-        """η_t, in compiled code; `seen` is a `Seen`."""
+        """η_t, in compiled code; `seen` is a `Seen`.
+
+        >>> import rue
+        >>> rue.Sqrt(0.5).eta(4, None)
+        0.25
+        """
         raise NotImplementedError
 
     def measure(self, weight: float, square: float) -> float:
-        """What `seen.largest` is the maximum of, from this round's weight and ‖x‖²."""
+        """What `seen.largest` is the maximum of, from this round's weight and ‖x‖².
+
+        `square` is ‖x‖². The step of a theorem divides by the largest gradient so far, in units of the loss's slope.
+
+        >>> import rue
+        >>> rue.Fixed(0.1).measure(1.0, 4.0)
+        0.0
+        """
         return 0.0
 
     def resolve(self, loss: Loss, domain: Domain, lambda_: float, d: int) -> tuple[Step, str]:
-        """The concrete step for this loss and this domain in d coordinates, and the reason in words."""
+        """The concrete step for this loss and this domain in d coordinates, and the reason in words.
+
+        `lambda_` is λ of the regulariser (λ/2)‖w‖², 0 where there is none.
+
+        >>> import rue
+        >>> step, why = rue.Theory().resolve(rue.Hinge(), rue.Ball(1), 0.1, 2)
+        >>> step
+        Strong(sigma=0.1)
+        """
         return self, f"step {self!r} as given"
 
     def refuse(self, loss: Loss, domain: Domain, lambda_: float) -> None:
-        """Raise the sentence a user needs if the step makes no sense here; the width need not be known."""
+        """Raise the sentence a user needs if the step makes no sense here; the width need not be known.
+
+        `lambda_` is as for `resolve`.
+
+        >>> import rue
+        >>> rue.Fixed(0.1).refuse(rue.Hinge(), rue.Ball(1), 0.0)  # a fixed step makes sense anywhere
+        """
 
 
 def require_step(step: Step) -> None:

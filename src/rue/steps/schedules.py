@@ -21,6 +21,8 @@ __all__ = ["Adaptive", "Fixed", "Sequence", "Sqrt", "Strong"]
 class Fixed(Step):
     """η, the same in every round (B5): the best in theory where the number of rounds is known; see `Horizon`.
 
+    `value` is η.
+
     >>> Fixed(0.1).eta(1000, None)
     0.1
 
@@ -44,6 +46,8 @@ class Sqrt(Step):
 
     On a ball of radius U with gradients ‖g_t‖ ≤ G the regret is at most (2U²/η + G²η)√T, least at η = √2·U/G, which
     `Theory` chooses.
+
+    `value` is η.
 
     >>> Sqrt(0.5).eta(4, None)
     0.25
@@ -69,6 +73,8 @@ class Strong(Step):
     There it makes the regret logarithmic, at most (G²/(2σ))(1 + ln T) (Hazan, Agarwal and Kale 2007). On losses that
     are only convex it promises nothing (B7).
 
+    `sigma` is σ.
+
     >>> from rue.steps import Seen
     >>> Strong(0.1).eta(20, Seen(mass=20.0, largest=1.0, gradients=1.0))
     0.5
@@ -88,6 +94,8 @@ class Strong(Step):
 @parameter
 class Sequence(Step):
     """Your own η_1, η_2, …; the last one serves for all later rounds. For a formula, write a class with `eta`.
+
+    `values` are the steps.
 
     >>> float(Sequence([1.0, 0.5, 0.25]).eta(2, None))
     0.5

@@ -13,6 +13,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.rows import DenseRows, SparseRows
 from rue.streams.numbering import Numbering
+from rue.streams.tables.dicts import are_dicts
 
 __all__ = [
     "Block",
@@ -45,6 +46,8 @@ class Block:
     X: Any
     y: Any = None
     weights: Any = None
+    lagged: int = 0
+    """How many features a learner has put in front of each row's own (`rue.learners.lags`)."""
     _rows: dict[bool, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
     _sorted: list[Block] = dataclasses.field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -66,6 +69,7 @@ class Block:
 
     @property
     def sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
         return not isinstance(self.X, np.ndarray)
 
     @property
@@ -77,44 +81,73 @@ class Block:
         return int(self.X.shape[0])
 
     def labelled(self) -> Block:
-        """The examples that have a label; the same block if all have one."""
+        """The examples that have a label; the same block if all have one.
+
+        >>> Block([[1.0], [2.0]], y=[1.0, None]).labelled().y
+        array([1.])
+        """
         missing = self.unlabelled
         return self if missing is None else self.where(~missing)
 
     def where(self, mask: Any) -> Block:
-        """A copy of the rows that a mask selects."""
+        """A copy of the rows that a `mask` of booleans selects.
+
+        >>> import numpy as np
+        >>> Block([[1.0], [2.0], [3.0]]).where(np.array([True, False, True])).X
+        array([[1.],
+               [3.]])
+        """
         y, weights = (None if column is None else column[mask] for column in (self.y, self.weights))
         X = self.X
         if not self.sparse:
-            return Block(X[mask], y, weights)
+            return Block(X[mask], y, weights, self.lagged)
         lengths, stored = np.diff(X.indptr), slice(int(X.indptr[0]), int(X.indptr[-1]))
         used = np.repeat(mask, lengths)
         indptr = np.concatenate([[0], np.cumsum(lengths[mask])])
         given = None if X.given is None else X.given[stored][used]
         view = _View(indptr, X.indices[stored][used], X.data[stored][used], self.width, given, X.numbering)
-        return Block(view, y, weights)
+        return Block(view, y, weights, self.lagged)
 
     def part(self, start: int, stop: int) -> Block:
-        """Some of its rows, as views."""
+        """Rows `start` to `stop`, the last one not included, as views.
+
+        >>> Block([[1.0], [2.0], [3.0]]).part(1, 3).X
+        array([[2.],
+               [3.]])
+        """
         if start <= 0 and stop >= len(self):
             return self
         rows = slice(start, stop)
         X = _rows_of(self.X, rows) if self.sparse else self.X[rows]
         y, weights = (None if column is None else column[rows] for column in (self.y, self.weights))
-        return Block(X, y, weights)
+        return Block(X, y, weights, self.lagged)
 
     def labels(self) -> Any:
-        """The labels as float64."""
+        """The labels as float64.
+
+        >>> Block([[1.0], [2.0]], y=[1, -1]).labels()
+        array([ 1., -1.])
+        """
         if self.y is None:
             raise DataError("there are no labels: give y.")
         return floats(self.y, "labels")
 
     def column_of_weights(self) -> Any:
-        """The weights as float64, an empty array standing for 'all 1'."""
+        """The weights as float64, an empty array standing for 'all 1'.
+
+        >>> Block([[1.0], [2.0]]).column_of_weights(), Block([[1.0], [2.0]], weights=[1, 3]).column_of_weights()
+        (array([], dtype=float64), array([1., 3.]))
+        """
         return np.empty(0) if self.weights is None else floats(self.weights, "weights")
 
     def rows(self, intercept: bool) -> DenseRows | SparseRows:
-        """The examples as kernels read them."""
+        """The examples as kernels read them, each with a feature 1 in front if there is an `intercept`.
+
+        >>> import numpy as np
+        >>> row = Block([[1.0, 2.0]]).rows(True).row(0)
+        >>> float(row.dot(np.array([10.0, 1.0, 1.0])))
+        13.0
+        """
         rows: DenseRows | SparseRows = self._rows.get(intercept) or self._made(intercept)
         self._rows[intercept] = rows
         return rows
@@ -144,34 +177,82 @@ class Block:
         return self.X.numbering if self.sparse else None
 
     def numbered(self, numbering: Numbering, adding: bool = False) -> Block:
-        """The same examples with features where a numbering has them, which learns new ones if `adding`."""
+        """The same examples with features where a numbering has them, which learns new ones if `adding`.
+
+        >>> from scipy.sparse import csr_array
+        >>> from rue.streams.numbering import Numbering
+        >>> far = Block(csr_array(([1.0, 2.0], [900, 70], [0, 2]), shape=(1, 1000)))
+        >>> far.numbered(Numbering(), adding=True).width  # two features, and a place for all that are unknown
+        3
+        """
         block = self if self.sparse else self._as_sparse()
         rows: Any = block.rows(False)
         places = numbering.places_of(rows.indices, adding, block.width)
         view = _View(rows.indptr, places, rows.values, numbering.size, rows.indices, numbering)
-        return Block(view, self.y, self.weights)
+        return Block(view, self.y, self.weights, self.lagged)
 
     def _as_sparse(self) -> Block:
         """Dense examples with an index for every feature."""
         count, width = self.X.shape
         indices = np.tile(np.arange(width, dtype=np.uint32), count)
         data = floats(self.X, "features").reshape(-1)
-        return Block(_View(np.arange(count + 1) * width, indices, data, width), self.y, self.weights)
+        view = _View(np.arange(count + 1) * width, indices, data, width)
+        return Block(view, self.y, self.weights, self.lagged)
+
+    def with_first(self, columns: Any) -> Block:
+        """The same rows with more features before their own: those of the matrix `columns`.
+
+        >>> import numpy as np
+        >>> Block([[1.0], [2.0]]).with_first(np.array([[5.0], [6.0]])).X
+        array([[5., 1.],
+               [6., 2.]])
+        """
+        n, many = columns.shape
+        if not self.sparse:
+            X = np.hstack([columns, floats(self.X, "features")])
+            return Block(X, self.y, self.weights, many)
+        rows: Any = self.rows(False)
+        lengths = np.diff(rows.indptr)
+        if lengths.size and (lengths.min() < 0 or lengths.sum() != min(rows.indices.size, rows.values.size)):
+            raise DataError("the sparse matrix is damaged: its indptr leads outside its data.")
+        indptr = rows.indptr + many * np.arange(n + 1)
+        own = np.ones(int(indptr[-1]), dtype=np.bool_)
+        first = indptr[:-1, None] + np.arange(many)
+        own[first] = False
+        indices, values = np.empty(own.size, dtype=np.int64), np.empty(own.size)
+        indices[first], values[first] = np.arange(many), columns
+        indices[own], values[own] = rows.given.astype(np.int64) + many, rows.values
+        width = max(self.width, int(indices.max(initial=-1)) + 1 - many) + many
+        return Block(_View(indptr, indices, values, width), self.y, self.weights, many)
 
     def narrowed(self) -> Block:
-        """The same rows, as wide as the largest of their indices; a dense block as it is."""
+        """The same rows, as wide as the largest of their indices; a dense block as it is.
+
+        >>> from scipy.sparse import csr_array
+        >>> Block(csr_array(([1.0], [70], [0, 1]), shape=(1, 1000))).narrowed().width
+        71
+        """
         if not self.sparse:
             return self
         rows: Any = self.rows(False)
         width = int(rows.indices.max()) + 1 if rows.indices.size else 0
-        return Block(_View(rows.indptr, rows.indices, rows.values, width), self.y, self.weights)
+        return Block(_View(rows.indptr, rows.indices, rows.values, width), self.y, self.weights, self.lagged)
 
     def first(self, rows: int) -> Block:
-        """The first rows."""
+        """The first `rows` rows, or all if there are no more.
+
+        >>> len(Block([[1.0], [2.0], [3.0]]).first(2))
+        2
+        """
         return self if rows >= len(self) else self.part(0, rows)
 
     def in_order(self) -> Block:
-        """The same rows with each row's features sorted by index; a repeated feature stays repeated."""
+        """The same rows with each row's features sorted by index; a repeated feature stays repeated.
+
+        >>> from scipy.sparse import csr_array
+        >>> Block(csr_array(([1.0, 2.0], [7, 3], [0, 2]), shape=(1, 8))).in_order().X.indices.tolist()
+        [3, 7]
+        """
         if self._sorted:
             return self._sorted[0]
         part = slice(int(self.X.indptr[0]), int(self.X.indptr[-1]))
@@ -185,7 +266,7 @@ class Block:
         order = np.lexsort((by.view(np.uint32) if by.dtype == np.int32 else by, of_row))
         given = None if given is None else given[order]
         view = _View(self.X.indptr - part.start, indices[order], data[order], self.width, given, self.X.numbering)
-        self._sorted.append(Block(view, self.y, self.weights))
+        self._sorted.append(Block(view, self.y, self.weights, self.lagged))
         return self._sorted[0]
 
 
@@ -252,9 +333,9 @@ def csr_view(indptr: Any, indices: Any, data: Any, width: int) -> Any:
 
 
 def is_readable(X: Any) -> bool:
-    """Whether it is a path, a table (pandas, polars, Arrow), or several of these: what `read` reads."""
+    """Whether it is a path, a table (pandas, polars, Arrow), or several of these, or a list of dicts: for `read`."""
     if isinstance(X, list | tuple):
-        return bool(X) and all(map(is_readable, X))
+        return are_dicts(X) or (bool(X) and all(map(is_readable, X)))
     return isinstance(X, str | os.PathLike) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
 
 

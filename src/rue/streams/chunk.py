@@ -81,6 +81,8 @@ class Chunk:
 
     When its end has been read, the same row is in `bad` of a later chunk.
     """
+    advice: Any = None
+    """What outside experts predict for the good rows, a column for each; None if there are none."""
     name: str = ""
     """The file, as messages call it; "" for data in memory."""
     end: Position = Position()
@@ -101,6 +103,7 @@ class Chunk:
                 "lines": self.lines[part],
                 "tags": None if self.tags is None else self.tags[part],
                 "missing": None if self.missing is None else self.missing[part],
+                "advice": None if self.advice is None else self.advice[part],
             }
             for part in (slice(0, rows), slice(rows, len(self.block)))
         )

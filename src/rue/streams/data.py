@@ -26,12 +26,14 @@ from rue.streams.block import Block
 from rue.streams.chunk import BadRow, Chunk, Position
 from rue.streams.files.ahead import read_ahead
 from rue.streams.files.cutting import MAX_LINE, MIB, digest, too_long
-from rue.streams.files.pieces import Piece, text_pieces
+from rue.streams.files.pieces import PIECE, Piece, text_pieces
+from rue.streams.files.remote import files_below, is_remote
 from rue.streams.files.sources import Source
 from rue.streams.formats import Format, TableFormat, TextFormat, find_source, formats, has_known_suffix
 from rue.streams.names import Names
 from rue.streams.tables.columns import Columns, find_column, find_id, plan
 from rue.streams.tables.table import Table
+from rue.streams.text.interactions import interactions_in
 
 __all__ = ["Data"]
 
@@ -76,11 +78,19 @@ class Data:
     """The column that tells rows apart; of VW text `tag`."""
     text: tuple[str | int, ...] = ()
     """Columns of text, which become words; others are found by their first rows."""
+    experts: tuple[str | int, ...] = ()
+    """Columns that hold predictions of outside experts; they are no features."""
+    crosses: tuple[tuple[str | int, ...], ...] = ()
+    """Columns whose values together are a category."""
+    word_pairs: bool = False
+    """Whether two words in a row of a column of text are a feature too."""
+    interact: tuple[str, ...] = ()
+    """Namespaces of VW text whose features are multiplied, by their first letters: `ab`; a colon is any."""
     separator: str | None = None
     decimal: str = "."
     """What numbers have before their fraction: a point or a comma."""
     order: str = ""
-    """How dates in text are written, other than by ISO 8601: "day-first" or "month-first"."""
+    """How dates in text are written where only a person knows: "day-first" or "month-first"."""
     bits: int = 20
     max_line: int = MAX_LINE
     """MiB that a line of text may have: a longer one is a bad row."""
@@ -89,7 +99,7 @@ class Data:
     names: Names = dataclasses.field(default_factory=Names)
     """What slots are called, of the first features that have a name."""
     naming: bool = True
-    """Whether the names of hashed features are collected: needed only if a model is saved."""
+    """Whether the names of hashed features are collected: for a model that is saved, and for the report of a table."""
     y: Any = None
     """The labels of a table in memory, if they are no column of it."""
     weights: Any = None
@@ -121,23 +131,34 @@ class Data:
         in_memory = self.format == "table"
         format_: type[Format] = _InMemory if in_memory else formats()[self.format]
         for source in self.sources:
-            if format_.needs_file and not source.plain:
+            if format_.needs_file and not source.whole:
                 raise DataError(f"{source.name}: {format_.needs_file}")
         if format_.tabular and self.target is None and self.columns is None and self.y is None:
-            raise SettingsError("say which column to predict: --target NAME (in Python target=), or -1 for the last.")
+            raise SettingsError("say which column to predict: --target NAME (in Python y=), or -1 for the last.")
         if self.id is not None and not format_.tabular and not (self.format == "vw" and self.id == "tag"):
             tags = "the id of an example is its tag: say --id tag." if self.format == "vw" else "there are no columns."
             raise SettingsError(f"--id {self.id}: in {self.format} {tags}")
-        roles = self.target or self.weight or self.drop or self.category or self.text
+        roles = self.target or self.weight or self.drop or self.category or self.text or self.experts or self.crosses
+        roles = roles or self.word_pairs
         if not format_.tabular and (roles or self.separator or self.order or self.decimal != "."):
             raise SettingsError(
-                "--target, --weight, --drop, --category, --text, --separator, --decimal, --day-first and --month-first "
-                f"are for tables, not {self.format}."
+                "--target, --weight, --drop, --category, --text, --expert-column, --cross, --word-pairs, --separator, "
+                f"--decimal, --day-first and --month-first are for tables, not {self.format}."
             )
+        self.interact = interactions_in(self.interact)
+        if self.interact and self.format != "vw":
+            other = "use --cross for columns" if format_.tabular else "there are no namespaces"
+            raise SettingsError(f"--interact {','.join(self.interact)} is for VW text: in {self.format} {other}.")
         if not in_memory and (self.y is not None or self.weights is not None):
             raise SettingsError(f"{self.sources[0].name}: labels and weights are in the file, not arrays beside it.")
         self._format = format_(bits=self.bits, separator=self.separator, max_line=self.max_line)
         self._format.decimal = self.decimal if self.columns is None else self.columns.decimal
+        self._format.interact = self.interact
+
+    @property
+    def tabular(self) -> bool:
+        """Whether it has columns."""
+        return self._format.tabular
 
     @classmethod
     def like(
@@ -167,6 +188,7 @@ class Data:
             format_name,
             id=id_column,
             separator=separator,
+            interact=tuple(features.get("interact", ())),
             bits=int(features.get("bits", 20)),
             max_line=max_line,
             columns=columns,
@@ -184,6 +206,16 @@ class Data:
             name: str | None = self.columns.id
             return name
         return "tag" if self.id is not None or chunk.tags is not None else None
+
+    def parts(self, source: Source, size: int) -> list[tuple[int, int]]:
+        """Where parts of a file begin and end that can be read by themselves; none if it is read as a whole."""
+        with self._errors_with_file_name(source):
+            return self._format.parts(source, size)
+
+    def part(self, source: Source, start: int, stop: int) -> Source | None:
+        """One of these parts; None if there is nothing in it."""
+        with self._errors_with_file_name(source):
+            return self._format.part(source, start, stop)
 
     @property
     def piped(self) -> bool:
@@ -229,6 +261,7 @@ class Data:
         return ((rows, Position(file=file)) for file, rows in enumerate(ends))
 
     def _counted(self) -> Iterator[tuple[int, Position]]:
+        """How many rows there are before each position of the data, the end included."""
         rows, place = 0, Position()
         for chunk in self.reads():
             yield rows, place
@@ -270,7 +303,7 @@ class Data:
                 if i in self._opened:
                     raise DataError(f"{source.name}: a pipe can be read only once: give a file for more passes.")
                 self._opened.add(i)
-            elif self.format != "table":
+            elif isinstance(source.path, str):
                 source.open().close()  # fail early if it is unreadable
             with self._errors_with_file_name(source):
                 if isinstance(self._format, TableFormat):
@@ -282,13 +315,16 @@ class Data:
     def _of_text(
         self, format_: TextFormat, source: Source, start: Position, stopped: Callable[[], bool]
     ) -> Iterator[Callable[[], Chunk]]:
-        for piece in text_pieces(source, start, stopped, self.max_line):
+        """What parses each piece of a text."""
+        size = PIECE // 16 if self.interact else PIECE  # products take much more memory than the text
+        for piece in text_pieces(source, start, stopped, self.max_line, size):
             parse = partial(_parse_text, format_, piece, self._names_to_extend())
             yield partial(self._located, parse, source, piece)
 
     def _of_table(
         self, format_: TableFormat, source: Source, start: Position, labelled: bool, stopped: Callable[[], bool]
     ) -> Iterator[Callable[[], Chunk]]:
+        """What parses each piece of a table, once its columns are settled."""
         with contextlib.closing(format_.open(source)) as table:
             self._settle_columns(table, source, labelled)
             for piece in table.pieces(start):
@@ -309,13 +345,16 @@ class Data:
                 category=self.category,
                 id_column=self.id,
                 text=self.text,
+                experts=self.experts,
+                crosses=self.crosses,
+                word_pairs=self.word_pairs,
                 bits=self.bits,
                 decimal=self.decimal,
                 order=self.order,
                 first=table.first,
             )
             words = {name for name in self.columns.used if self.columns.kind(name) == "category"}
-            words -= {find_column(name, names, "category") for name in self.category}
+            words -= {find_column(name, names, "category") for name in self.category} | {self.columns.id}
             self.warnings += [f"{source.name}: {why}" for name, why in table.suspicious_columns() if name in words]
             found = set(self.columns.texts) - {find_column(name, names, "text") for name in self.text}
             self.warnings += [f"{source.name}: {_taken_as_text(name)}" for name in self.columns.texts if name in found]
@@ -351,7 +390,8 @@ class Data:
         """What a model must know of it to read other data in the same way."""
         kind = "table" if self._format.tabular else self.format  # "table" here is any tabular format
         columns = None if self.columns is None else self.columns.to_dict()
-        return {"kind": kind, "bits": self.bits, "columns": columns}
+        interact = {"interact": list(self.interact)} if self.interact else {}
+        return {"kind": kind, "bits": self.bits, "columns": columns, **interact}
 
     # What comes before a position, to see whether the data have changed since a checkpoint.
 
@@ -372,6 +412,7 @@ class Data:
         return digest(data) if len(data) == size else "shorter"
 
     def _before_row(self, piece: Piece, line: int) -> Position:
+        """The position of a line of a piece."""
         position = piece.before_line(line)
         return dataclasses.replace(position, tail=partial(self.tail_before, position))
 
@@ -391,7 +432,10 @@ class Data:
 
 
 def _taken_as_text(name: str) -> str:
-    return f"column {name} is taken as text, a feature for each word; --category {name} takes each text as a whole."
+    return (
+        f"column {name} is taken as text, a feature for each word; --category {name} (in Python category=) takes each "
+        f"text as a whole, and --text {name} (text=) says that words are meant."
+    )
 
 
 def _parse_text(format_: TextFormat, piece: Piece, names: Names | None) -> Chunk:
@@ -406,6 +450,7 @@ def _parse_text(format_: TextFormat, piece: Piece, names: Names | None) -> Chunk
 
 
 def _require_rows(columns: list[Any], rows: int, whole: bool = False) -> None:
+    """Refuse labels or weights that are fewer than the rows."""
     for column in columns:
         if len(column) < rows or (whole and len(column) > rows):
             raise DataError(
@@ -417,6 +462,9 @@ def _expand_folders(paths: tuple[Any, ...], format_name: str | None) -> tuple[An
     """Replace each folder by the files in and below it, sorted by name; hidden ones (. and _) are left out."""
     files: list[Any] = []
     for path in paths:
+        if is_remote(path):
+            files += _expand_remote(path, format_name)
+            continue
         if not isinstance(path, str) or not os.path.isdir(path):
             files.append(path)
             continue
@@ -424,8 +472,21 @@ def _expand_folders(paths: tuple[Any, ...], format_name: str | None) -> tuple[An
         for folder, folders, names in os.walk(path):
             folders[:] = sorted(name for name in folders if name[0] not in "._")
             inside += [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
-        known = [file for file in inside if format_name is not None or has_known_suffix(file)]
-        if not known:
-            raise DataError(f"{path} is a folder with no file in it whose suffix tells a format.")
-        files += known
+        files += _known(path, inside, format_name)
     return tuple(files)
+
+
+def _expand_remote(path: str, format_name: str | None) -> list[str]:
+    """A file at an address, or the files of a folder there, whose name may look like a file's: Spark writes such."""
+    if path.startswith(("http://", "https://")) and has_known_suffix(path.partition("?")[0]):
+        return [path]  # the web has no folders
+    inside = files_below(path)
+    return [path] if inside is None else _known(path, inside, format_name)
+
+
+def _known(path: str, inside: list[str], format_name: str | None) -> list[str]:
+    """Those files of a folder whose format is known."""
+    known = [file for file in inside if format_name is not None or has_known_suffix(file)]
+    if not known:
+        raise DataError(f"{path} is a folder with no file in it whose suffix tells a format.")
+    return known

@@ -10,6 +10,7 @@ import numpy as np
 
 from rue.errors import DataError, SettingsError, shown
 from rue.streams.block import as_labels
+from rue.streams.tables.spelling import looks
 
 __all__ = ["FIRST_ROWS", "MOST_CLASSES", "Labels", "class_order", "is_called", "number_note", "plain"]
 
@@ -18,6 +19,9 @@ MOST_CLASSES = 4096
 
 MOST_ALIKE = 32
 """Numbers to predict that are no more different whole numbers than this may have been meant as classes."""
+
+LOOKED_AT = 1000
+"""So many labels are looked at for words that are hardly classes."""
 
 FIRST_ROWS = 65_536
 """So many rows at the start of a stream decide which of two classes is +1 (docs/decisions/0024)."""
@@ -64,7 +68,7 @@ class Labels:
 
     @classmethod
     def of(cls, y: Any, task: str = "auto", positive: Any = None) -> Labels:
-        """What these labels mean; `task` is `auto`, `classify`, `multiclass` or `regress`.
+        """What the labels `y` mean; `task` is `auto`, `classify`, `multiclass` or `regress`.
 
         To classify, more than two different labels make it `multiclass`. `positive` says which of two classes is +1.
         """
@@ -81,6 +85,7 @@ class Labels:
             if numeric and (set(distinct) <= {0, 1} or set(distinct) <= {-1, 1}):
                 return cls("classify", *_pair(column)[:2])  # any other number says that these are none of two classes
             task = "regress" if numeric else "classify"
+            _require_classes(column)
         if task == "regress":
             return cls("regress")
         if task == "multiclass" or len(distinct) > 2:
@@ -89,7 +94,14 @@ class Labels:
 
     @classmethod
     def under(cls, loss: Any, y: Any, positive: Any = None) -> Labels:
-        """What these labels mean to a loss, whose task it is; one that classifies knows two classes."""
+        """What the labels `y` mean to a `loss`, whose task it is; one that classifies knows two classes.
+
+        `positive` is as for `of`.
+
+        >>> import rue
+        >>> Labels.under(rue.Hinge(), [3, 8]).positive
+        8
+        """
         if loss.task == "classify":
             return cls("classify", *_pair(_column(y), positive))
         return cls.of(y, loss.task, positive)
@@ -114,7 +126,11 @@ class Labels:
         return by_meaning or positive is not None
 
     def extended(self, y: Any) -> Labels:
-        """The same, with classes named that had not occurred before."""
+        """The same, with classes of `y` named that had not occurred before.
+
+        >>> Labels.of(["a", "b", "c"]).extended(["d"]).classes
+        ('a', 'b', 'c', 'd')
+        """
         if self.task == "regress" or y is None:
             return self
         if self.task == "multiclass":
@@ -144,7 +160,7 @@ class Labels:
         return self
 
     def encode(self, y: Any) -> Any:
-        """Labels as the loss takes them: numbers of classes, or the numbers themselves; NaN for one that is none."""
+        """Labels `y` as the loss takes them: numbers of classes, or the numbers themselves; NaN for any other."""
         column = np.asarray(y)
         if self.task == "regress":
             try:
@@ -158,20 +174,29 @@ class Labels:
                 return np.array([numbers.get(label, np.nan) for label in column.tolist()], dtype=np.float64)
             distinct, places = np.unique(column, return_inverse=True)
             return np.array([numbers.get(label, np.nan) for label in distinct.tolist()])[places.reshape(-1)]
-        signs = np.full(column.shape, np.nan)
-        for name, sign in ((self.negative, -1.0), (self.positive, 1.0)):
-            signs = np.where(_equal(column, name), sign, signs)
+        positive = np.broadcast_to(_equal(column, self.positive), column.shape)
+        known, signs = positive | _equal(column, self.negative), 2.0 * positive - 1.0
+        if not known.all():
+            signs[~known] = np.nan
         return signs
 
     def numbers(self) -> dict[float, Any]:
-        """The classes that have a name, by the number that the loss knows them as."""
+        """The classes that have a name, by the number that the loss knows them as.
+
+        >>> Labels.of(["ham", "spam"]).numbers()
+        {-1.0: 'ham', 1.0: 'spam'}
+        """
         if self.task == "multiclass":
             return {1.0 + i: name for i, name in enumerate(self.classes)}
         pair = {-1.0: self.negative, 1.0: self.positive}
         return {number: name for number, name in pair.items() if name is not None}
 
     def complaint(self, label: Any) -> str:
-        """What to say about a label that is none of the classes."""
+        """What to say about a `label` that is none of the classes.
+
+        >>> Labels.of(["ham", "spam"]).complaint("eggs")[:44]
+        "the label 'eggs' is neither 'ham' nor 'spam'"
+        """
         given = shown(plain(label.item() if isinstance(label, np.generic) else label))
         negative, positive = shown(plain(self.negative)), shown(plain(self.positive))
         if self.task == "multiclass":
@@ -222,6 +247,28 @@ def number_note(y: Any) -> list[str]:
         f"the labels are {distinct.size} whole numbers, {distinct[0]:.0f} to {distinct[-1]:.0f}, learnt as numbers to "
         "predict; if they are classes, say --task classify (in Python task='classify'), and if not, regress."
     ]
+
+
+def _require_classes(column: Any) -> None:
+    """Refuse words that are hardly classes: numbers or dates in another spelling, and words that hardly come again."""
+    words = [str(label).strip() for label in column[:LOOKED_AT].tolist() if isinstance(label, str) and label.strip()]
+    different, (kind, example) = len(set(words)), looks(words)
+    if kind and len(words) >= 5 and different > min(MOST_ALIKE, len(words) // 2):
+        odd = next((word for word in words if looks([word])[0] != kind), "")
+        mend = {
+            "numbers": f"mend {shown(odd)}, which is none" if odd else "make numbers of them",
+            "amounts": "read them as numbers, with --decimal ',' where commas are decimal (in Python decimal=',')",
+            "dates": "predict another column, or make numbers of them",
+        }[kind]
+        raise DataError(
+            f"the labels are text, but look like {kind}, such as {shown(example)}: {mend}; if they are classes, say "
+            "--task multiclass (in Python task='multiclass')."
+        )
+    if len(words) >= 100 and different > 0.8 * len(words):
+        raise DataError(
+            f"the labels are {different:,} different words in {len(words):,} rows, such as {shown(words[0])}: predict "
+            "another column; if they are classes, say --task multiclass (in Python task='multiclass')."
+        )
 
 
 def _column(y: Any) -> Any:

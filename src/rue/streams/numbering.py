@@ -15,7 +15,7 @@ import numpy as np
 from rue.compiled import inline, kernel
 from rue.compiled.intrinsics import fetch
 
-__all__ = ["WIDE", "Numbering", "in_use", "spread"]
+__all__ = ["WIDE", "Numbering", "hashed", "in_use", "spread"]
 
 WIDE = 2**22
 """From how many features on only those that occur have a place in arrays of a number or a few for each feature."""
@@ -31,7 +31,7 @@ _AHEAD = np.uint64(24)
 
 
 @inline
-def _hashed(key: Any) -> Any:
+def hashed(key: Any) -> Any:
     """32 bits, each of which depends on all bits of the key (the last steps of MurmurHash3); nothing overflows."""
     key ^= key >> _16
     key = key * _FIRST_FACTOR & _LOW
@@ -50,14 +50,14 @@ def _number(slots: Any, keys: Any, known: Any, indices: Any, out: Any, base: Any
     mask, n, room, adding = np.uint64(slots.size) - _1, np.uint64(indices.size), np.uint64(keys.size), keys.size > 0
     for i in range(np.uint64(begin), n):
         if i + _AHEAD < n:
-            fetch(slots, _hashed(np.uint64(indices[i + _AHEAD])) & mask)
+            fetch(slots, hashed(np.uint64(indices[i + _AHEAD])) & mask)
         key = np.uint64(indices[i])
         if key >= width:
             out[i] = OUTSIDE
         elif key < base:
             out[i] = key
         else:
-            at = _hashed(key) & mask
+            at = hashed(key) & mask
             while slots[at] != _0 and slots[at] >> _32 != key:
                 at = at + _1 & mask
             if slots[at] == _0 and adding:
@@ -76,7 +76,7 @@ def _forget(slots: Any, keys: Any, count: Any) -> None:
     mask = np.uint64(slots.size) - _1
     for i in range(keys.size - 1, count - 1, -1):
         key = np.uint64(keys[i])
-        at = _hashed(key) & mask
+        at = hashed(key) & mask
         while slots[at] >> _32 != key or slots[at] == _0:
             at = at + _1 & mask
         slots[at] = _0

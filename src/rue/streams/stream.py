@@ -13,6 +13,8 @@ from rue.streams.block import Block, as_array, as_labels, blocks, is_readable, i
 from rue.streams.chunk import Chunk, Position
 from rue.streams.data import Data
 from rue.streams.names import Names
+from rue.streams.tables.dicts import are_dicts, table_of
+from rue.streams.text.interactions import interactions_in
 
 __all__ = ["Arrays", "ReadOptions", "Stream", "date_order", "read", "read_like"]
 
@@ -24,6 +26,8 @@ class Stream(Protocol):
 
     names: Names
     """What hashed features are called, as far as they have been read."""
+    warnings: list[str]
+    """Sentences about columns that look as if they were meant otherwise than they are read."""
 
     @property
     def lent(self) -> bool:
@@ -61,6 +65,14 @@ class ReadOptions(TypedDict, total=False):
     """Columns of numbers or of text that are categories: each value is a feature."""
     text: Iterable[str | int]
     """Columns of text that become words; a column of sentences is found by itself."""
+    expert_column: str | Iterable[str]
+    """Columns that hold predictions of other models, made before the label was known; they are no features."""
+    cross: Iterable[Iterable[str | int]]
+    """Columns whose values together are a category, such as `[("hour", "route")]`."""
+    word_pairs: bool
+    """Whether two words in a row of a column of text are a feature too, such as `review=very good`."""
+    interact: str | Iterable[str]
+    """Namespaces of VW text whose features are multiplied: `"ab"`, or `"ab,cd"`, by first letters; a colon is any."""
     id: str | int
     """A column that tells rows apart, such as a name or a number, and is no feature."""
     decimal: str
@@ -82,8 +94,9 @@ class ReadOptions(TypedDict, total=False):
 def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions]) -> Stream:
     """One stream out of an array, a sparse matrix, a table (pandas, polars, Arrow), paths, or an iterable of blocks.
 
-    Of a table, `y` is an array or names a column, and so do `weights`; of files both name columns. Columns become
-    features exactly as on the command line, and the rest of the options are those of the command line.
+    A list of dicts is a table with a row for each. Of a table, `y` is an array or names a column, and so do `weights`;
+    of files both name columns. Columns become features exactly as on the command line, and the rest of the options are
+    those of the command line.
 
     >>> import pandas
     >>> table = pandas.DataFrame({"size": [1.5, 2.5], "colour": ["red", None], "bought": ["no", "yes"]})
@@ -103,7 +116,10 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
     if not is_readable(X):
         if options or isinstance(y, str):
             named = ", ".join(options) or f"the column {shown(y)}"
-            raise SettingsError(f"{named}: these are for tables and files, and X is {type(X).__name__}.")
+            raise SettingsError(
+                f"{named}: these are for files and tables (a data frame, a list of dicts), and X is "
+                f"{'empty' if isinstance(X, list | tuple) and not X else type(X).__name__}."
+            )
         return Arrays(X, y, weights)
     sources = _sources(X)
     format_name, bits = options.pop("format", None), options.pop("bits", 20)
@@ -111,6 +127,10 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
     for name in ("drop", "category", "text"):
         given = options.pop(name, ())
         options[name] = (given,) if isinstance(given, str | int) else tuple(given)
+    experts = options.pop("expert_column", ())
+    options["experts"] = (experts,) if isinstance(experts, str) else tuple(experts)
+    options["crosses"] = crosses_of(options.pop("cross", ()))
+    options["interact"] = interactions_in(options.pop("interact", ()))
     columns: dict[str, Any] = {}
     for name, array, value in (("target", "y", y), ("weight", "weights", weights)):
         if value is not None:
@@ -119,6 +139,21 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
             else:
                 columns[array] = as_labels(value) if array == "y" else as_array(value, array)
     return Data(sources, format_name, bits=bits, **columns, **options)
+
+
+def crosses_of(given: Any) -> tuple[tuple[str | int, ...], ...]:
+    """Columns to cross, in pairs or triples of names; one pair may stand alone.
+
+    >>> crosses_of(("hour", "route")), crosses_of([("hour", "route"), ("day", "route")])
+    ((('hour', 'route'),), (('hour', 'route'), ('day', 'route')))
+    """
+    listed = list(given) if isinstance(given, list | tuple) else []
+    if listed and all(isinstance(name, str | int) for name in listed):
+        listed = [listed]
+    good = isinstance(given, list | tuple) and all(isinstance(one, list | tuple) for one in listed)
+    if not good or not all(isinstance(name, str | int) for one in listed for name in one):
+        raise SettingsError(f'cross: give pairs of columns such as [("hour", "route")], not {shown(given)}.')
+    return tuple(map(tuple, listed))
 
 
 def date_order(day_first: bool, month_first: bool) -> str:
@@ -146,7 +181,7 @@ def read_like(features: dict[str, Any], X: Any, names: dict[int, str] | None = N
 
 
 def _sources(X: Any) -> tuple[Any, ...]:
-    parts = X if isinstance(X, list | tuple) else [X]
+    parts = [table_of(X)] if are_dicts(X) else X if isinstance(X, list | tuple) else [X]
     sources = tuple(os.fspath(part) if isinstance(part, os.PathLike) else part for part in parts)
     if len({isinstance(source, str) for source in sources}) > 1:
         raise DataError("give files or tables, not both in one stream.")
@@ -161,6 +196,7 @@ class Arrays:
     y: Any
     weights: Any
     names: Names = dataclasses.field(default_factory=Names)
+    warnings: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def lent(self) -> bool:

@@ -8,7 +8,20 @@ from rue.cli.app import app
 
 __all__ = ["NAMES", "register"]
 
-NAMES = ("audit", "certify", "inspect", "learn", "play", "predict", "race", "theorems", "weights")
+NAMES = (
+    "audit",
+    "certify",
+    "export",
+    "inspect",
+    "learn",
+    "play",
+    "predict",
+    "race",
+    "replay",
+    "serve",
+    "theorems",
+    "weights",
+)
 
 
 def register(asked: str = "") -> None:

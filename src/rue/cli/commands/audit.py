@@ -12,10 +12,9 @@ from rue.cli.interrupts import Interruptible
 from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, Running
 from rue.errors import DataError
-from rue.outputs import require_distinct, require_not_read, require_writable
+from rue.outputs import require_not_read
 from rue.reports.report import page, report, write_report
-from rue.runs.driver import Driver
-from rue.runs.learn import PredictionLog
+from rue.runs.prediction_log import PredictionLog
 from rue.streams import Block
 
 __all__ = ["audit"]
@@ -37,19 +36,8 @@ def audit(
     `rue audit small.csv --target y --learner ogd --loss hinge --domain ball:10`
     """
     started = time.monotonic()
-    require_writable(report_path)
-    require_distinct({"--report": report_path})
-    learner, task = learning.make()
-    task = task if task != "auto" else data.task
-    driver = Driver(
-        learner,
-        task=task,
-        bad=data.bad,
-        intercept=learning.intercept,
-        budget=learning.budget,
-        positive=data.positive,
-        class_weight=data.class_weight,
-    )
+    o.require_outputs({"--report": report_path})
+    driver = learning.drive(data)
     stream = data.open(paths)
     require_not_read({"--report": report_path}, stream.paths)
     blocks: list[Block] = []

@@ -10,8 +10,6 @@ from rue.cli import options as o
 from rue.cli.folding import say
 from rue.errors import SettingsError
 from rue.games import play as played
-from rue.outputs import require_distinct, require_writable
-from rue.pictures.figures import require_picture
 from rue.registry import make, names
 
 __all__ = ["play"]
@@ -35,10 +33,7 @@ def play(
 
     `rue play leader flip-flop --domain interval:-1,1 --loss linear`
     """
-    if plot is not None:
-        require_writable(plot)
-        require_distinct({"--plot": plot})
-        require_picture(plot)
+    o.require_outputs({"--plot": plot})
     given = {"loss": learning.loss, "domain": learning.domain, "step": learning.step}
     settings = {name: value for name, value in given.items() if value is not None}
     if not isinstance(opponent, str) or opponent.split(":")[0] not in names("opponent"):

@@ -5,16 +5,21 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from rue.cli import options as o
-from rue.cli.predictions import EMPTY, as_cells, csv_row, every_row
+from rue.cli.fleets import FleetPredictor
+from rue.cli.predictions import EMPTY, as_cells, csv_row, every_row, with_cells
 from rue.cli.standard import writing_stdout
 from rue.errors import SettingsError, shown
+from rue.fleets import Fleet
+from rue.fleets.file import load_any
 from rue.learners import ClassLearner
-from rue.models.file import Model, load_model
-from rue.outputs import Output, require_distinct, require_not_read, require_standard_output, require_writable
+from rue.models.file import Model
+from rue.outputs import Output, require_not_read, require_standard_output
 from rue.reports.scoring import baselines_in_words, evaluation_report, metrics_in_words
+from rue.runs.advice import Advised, experts_in, experts_of, require_no_ensemble
 from rue.runs.baselines import Baselines
 from rue.runs.class_weights import ClassWeights
 from rue.runs.driver import NUMBERS
@@ -25,6 +30,9 @@ from rue.streams.labels import class_order, plain
 
 __all__ = ["predict"]
 
+_NO_PROMISE = (
+    "intervals and sets of a model that stands still promise nothing: only while it learns are they corrected."
+)
 _UNTRIED = (
     "the model was saved by an older rue, which did not try how well it does when it stands still; "
     "learn again, or on with --resume, and the best of its members for that is found."
@@ -36,6 +44,7 @@ def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model written by `rue learn --model`.")],
     paths: o.DataPaths,
     data: Annotated[o.DataOptions, "format id separator max_line bad"],
+    outside: o.Outside,
     out: Annotated[
         str | None, typer.Option("-o", "--out", metavar="OUT.csv", help="Where to; stdout if not given.")
     ] = None,
@@ -49,20 +58,27 @@ def predict(
         raise SettingsError(f"--as is score, probability or label, not {shown(reading)}.")
     if out is None:
         require_standard_output()
-    require_writable(out)
-    require_distinct({"--out": out})
-    loaded = load_model(model)
+    o.require_outputs({"--out": out})
+    loaded = load_any(model)
+    if isinstance(loaded, Fleet):
+        return _predict_by_key(loaded, model, paths, data, outside, out, reading)
     learner = loaded.learner
     stream = data.open_like(loaded.features, paths)
-    require_not_read({"--out": out}, [model, *stream.paths])
+    experts = experts_of(loaded.ensemble, outside.advice(experts_in(loaded.features)))
+    require_not_read({"--out": out}, [model, *stream.paths, *outside.files.values()])
+    if experts is not None and loaded.watch.intervals is not None:
+        require_no_ensemble("the interval of a model that stands still", loaded.ensemble)
     class_weights = ClassWeights.from_json(loaded.counts.get("class_weight"))
     training = Baselines.from_dict(loaded.counts)
     evaluation = Evaluation(learner.loss, loaded.labels or NUMBERS, training, class_weights)
     table = learner.loss.task == "multiclass" and reading != "label"
     columns = _heads(loaded) if table else (_head(loaded, reading),)
+    if loaded.watch.intervals is not None:
+        columns = (*columns, *loaded.watch.columns(learner.loss.task))
+        print(f"note: {_NO_PROMISE}", file=sys.stderr)
     writer = None if out is None else Output(out)
     try:
-        _predict_all(loaded, stream, evaluation, reading, data.bad, writer, columns)
+        _predict_all(loaded, stream, evaluation, reading, data.bad, writer, columns, experts)
         if writer is not None:
             writer.finish()
     finally:
@@ -72,6 +88,44 @@ def predict(
         print(line, file=sys.stderr)
     if evaluation.skipped:
         print(f"{evaluation.skipped:,} unusable lines skipped", file=sys.stderr)
+    return 0
+
+
+def _predict_by_key(
+    fleet: Fleet, model: str, paths: list[str], data: o.DataOptions, outside: o.Outside, out: str | None, reading: str
+) -> int:
+    """Predict each row by the model of its key."""
+    if outside.expert:
+        raise SettingsError("--expert does not go together with a model for every key: leave it out.")
+    if data.id is not None and data.id != fleet.by:
+        raise SettingsError(f"--id {data.id} contradicts the model, whose rows are told apart by {fleet.by}.")
+    if fleet.by is None:
+        raise SettingsError(f"{model} was learnt in Python with keys that are no column: use Fleet.predict with by=.")
+    stream = data.open_like(fleet.features, paths)
+    require_not_read({"--out": out}, [model, *stream.paths])
+    predictor, writer, begun = FleetPredictor(fleet, reading), None if out is None else Output(out), False
+    if reading != "score":
+        fleet.read_as(np.zeros(1), reading)  # refuses what these models cannot say
+    try:
+        for chunk in stream.reads(labelled=False):
+            if chunk.first_bad and data.bad == "stop":
+                raise chunk.error(chunk.first_bad)
+            rows = predictor.rows(chunk)
+            if not begun:
+                begun = True
+                _write(writer, [csv_row((stream.id_name(chunk) or fleet.by, predictor.head))])
+            _write(writer, rows)
+        if not begun:
+            _write(writer, [csv_row((fleet.by, predictor.head))])
+        if writer is not None:
+            writer.finish()
+    finally:
+        if writer is not None:
+            writer.abandon()
+    for line in [*_summary(predictor.evaluation), *(f"note: {note}" for note in predictor.notes())]:
+        print(line, file=sys.stderr)
+    if predictor.evaluation.skipped:
+        print(f"{predictor.evaluation.skipped:,} unusable lines skipped", file=sys.stderr)
     return 0
 
 
@@ -97,21 +151,27 @@ def _predict_all(
     bad: str,
     writer: Output | None,
     columns: tuple[Any, ...],
+    experts: Advised | None,
 ) -> None:
     """Predict every row, to a file or to stdout, and score those that have labels."""
     frozen, begun, id_name = model.learner.frozen(), False, None
     if frozen.untried:
         print(f"note: {_UNTRIED}", file=sys.stderr)
-    for chunk in stream.reads(labelled=False):
+    chunks = stream.reads(labelled=False)
+    for chunk in chunks if experts is None else experts.attached(chunks):
         if chunk.first_bad and bad == "stop":
             raise chunk.error(chunk.first_bad)
         evaluation.skipped += len(chunk.bad)
         cells: list[str] = []
         if len(chunk.block):
             p = frozen.predict_many(chunk.block)
+            p = p if experts is None else experts.predict(p, chunk)
             if model.labels is not None:
                 evaluation.enter(chunk.block, p)
             cells = _read_as(model, p, reading)
+            if model.watch.intervals is not None:
+                found = model.watch.predict(model.learner.loss, model.learner.with_last_labels(chunk.block), p)
+                cells = with_cells(cells, model.watch, found, model.labels)
         cells = every_row(cells, chunk.bad, [",".join([EMPTY] * len(columns))] * len(chunk.bad))
         if not begun and cells:
             begun, id_name = True, stream.id_name(chunk)

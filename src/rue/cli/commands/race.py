@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-import time
 from typing import Annotated
 
 import typer
 
 from rue.cli import options as o
-from rue.cli.folding import cut
 from rue.cli.interrupts import Interruptible
+from rue.cli.progress import Lines
 from rue.cli.standard import writing_stdout
 from rue.cli.waiting import Waiting
 from rue.errors import BadExample, DataError
-from rue.outputs import require_distinct, require_not_read, require_writable
-from rue.pictures.figures import require_picture
+from rue.outputs import require_not_read
 from rue.race.peers import LIMIT
 from rue.race.race import Racing
 from rue.reports.report import write_report
@@ -72,10 +69,7 @@ def race(
     """
     data.require_task()
     outputs = {"--report": report_path, "--plot": plot}
-    require_writable(*outputs.values())
-    require_distinct(outputs)
-    if plot is not None:
-        require_picture(plot)
+    o.require_outputs(outputs)
     racing = Racing(
         None if learners is None else [one.strip() for one in _split(learners) if one.strip()],
         loss=learning.loss,
@@ -152,45 +146,34 @@ class _Progress:
     """The risk of each learner so far: live on a terminal, elsewhere a row at 1, 2, 4, 8, … examples."""
 
     def __init__(self, quiet: bool) -> None:
-        self.quiet, self.live = quiet, not quiet and sys.stderr.isatty()
-        self.started, self.next, self.last, self.headed = time.monotonic(), 1, -1, False
+        self.lines, self.last, self.headed = Lines(quiet), -1, False
 
     def update(self, racing: Racing) -> None:
-        if self.quiet:
+        if self.lines.quiet:
             return
         if not self.headed:
             self.headed = True
             names = "".join(f" {lane.name[:11]:>11}" for lane in racing.lanes)
-            self._print(f"{'examples':>12}{names} {'seconds':>8}")
-        if self.live:
-            self._print(f"\r\x1b[K{cut(self._row(racing), sys.stderr)}", end="")
-        elif racing.seen >= self.next:
-            while self.next <= racing.seen:
-                self.next *= 2
+            self.lines.write(f"{'examples':>12}{names} {'seconds':>8}")
+        if self.lines.live:
+            self.lines.rewrite(lambda: self._row(racing))
+        elif self.lines.doubled(racing.seen):
             self._line(racing)
 
     def tell(self, sentence: str) -> None:
-        if not self.quiet:
-            clear = "\r\x1b[K" if self.live else ""
-            self._print(f"{clear}{sentence}")
+        if not self.lines.quiet:
+            self.lines.write(("\r\x1b[K" if self.lines.live else "") + sentence)
 
     def done(self, racing: Racing) -> None:
-        if self.live:
-            self._print("\r\x1b[K", end="")
-        elif not self.quiet and racing.seen != self.last:
+        self.lines.clear()
+        if not self.lines.live and not self.lines.quiet and racing.seen != self.last:
             self._line(racing)
-
-    def _print(self, text: str, end: str = "\n") -> None:
-        try:
-            print(text, end=end, file=sys.stderr, flush=True)
-        except OSError:  # the reader of stderr is gone, which is no reason to stop learning
-            self.quiet = True
 
     def _line(self, racing: Racing) -> None:
         self.last = racing.seen
-        self._print(self._row(racing))
+        self.lines.write(self._row(racing))
 
     def _row(self, racing: Racing) -> str:
         risks = [None if lane.broken else lane.risk for lane in racing.lanes]
         shown = "".join(f" {'–' if risk is None else format(risk, '.6g'):>11}" for risk in risks)
-        return f"{racing.seen:>12,}{shown} {time.monotonic() - self.started:>8.1f}"
+        return f"{racing.seen:>12,}{shown} {self.lines.seconds:>8.1f}"

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from rue.cli import options as o
 from rue.cli.app import app
 from rue.cli.standard import writing_stdout
 from rue.models.file import load_model
-from rue.outputs import require_distinct, require_not_read, require_standard_output, require_writable
+from rue.outputs import require_not_read, require_standard_output
 from rue.reports.explaining import weights_of
 from rue.streams.labels import plain
 
@@ -30,8 +31,7 @@ def weights(
     """
     if out is None:
         require_standard_output()
-    require_writable(out)
-    require_distinct({"--out": out})
+    o.require_outputs({"--out": out})
     require_not_read({"--out": out}, [model])
     loaded = load_model(model)
     labels, listed = loaded.labels, weights_of(loaded)
@@ -44,4 +44,10 @@ def weights(
             pyarrow.csv.write_csv(listed.table(), sys.stdout.buffer)
     if labels is not None and labels.task == "classify":
         print(f"sums above 0 mean {plain(labels.positive)!r}, those below {plain(labels.negative)!r}", file=sys.stderr)
+    if loaded.background is not None:
+        print(
+            "these are the weights of the features as they are, one stage of several: rue inspect --effects says what "
+            "moves the predictions of all.",
+            file=sys.stderr,
+        )
     return 0

@@ -1,8 +1,8 @@
-"""Any list of learners side by side in one compiled pass, mixed as B12 says: `Mixture(members=[…])`.
+"""Any list of learners side by side in one compiled pass, mixed as B15 and B12 say: `Mixture(members=[…])`.
 
 Every member learns exactly what it would learn alone. A member whose prediction is so large that its loss would be no
 number sits the round out: those awake are mixed by the weights they have among themselves, and the sleeper is charged
-what the mixture loses (Freund, Schapire, Singer, Warmuth 1997). So B12's bound holds against each member over the
+what the mixture loses (Freund, Schapire, Singer, Warmuth 1997). So the bounds hold against each member over the
 rounds in which it was awake.
 
 Members are of many types, and compiled code must know each: they are the leaves of a binary tree, which Numba compiles
@@ -11,16 +11,14 @@ type by type. Points and rules have trees of the same shape.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rue.compiled import parameter, values
-from rue.compiled.arithmetic import exp
 from rue.domains import Domain
 from rue.errors import SettingsError, shown
 from rue.layout import Layout
@@ -29,7 +27,6 @@ from rue.learners.learner import Learner
 from rue.learners.mixture.layout import (
     COMMITTEE,
     COST,
-    ETA,
     LOSSES,
     MEMBERS,
     MIXING,
@@ -38,13 +35,13 @@ from rue.learners.mixture.layout import (
     SCRATCH,
     SHARES,
 )
-from rue.learners.mixture.mixing import ByChance, ByMean, Experts, open_memory
+from rue.learners.mixture.mixing import Experts, open_memory, require_share, way_of, words_for
 from rue.learners.mixture.trees import Branch, BranchRule, Leaf, LeafRule, tree
 from rue.learners.points import RESIDUAL, T, gathered, laid_out, require_sane, state_of
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register, registered
 
-__all__ = ["MOST", "Committee", "CommitteePoint", "Joint", "MemberAlone", "committee", "members_alone"]
+__all__ = ["MOST", "Committee", "CommitteePoint", "Joint", "committee"]
 
 MOST = 64
 """Lists are compiled member by member; longer ones would take minutes."""
@@ -98,17 +95,9 @@ class CommitteePoint(NamedTuple):
 
     def mixed_awake(self) -> Any:
         """The mixture of those that have a prediction."""
-        p, losses, eta, best, total = self.scratch[PREDICTION], self.members[LOSSES], self.memory[ETA], math.inf, 0.0
-        behind, shares = self.room[LOSSES], self.room[SHARES]
+        p, total, behind, shares = self.scratch[PREDICTION], 0.0, self.room[LOSSES], self.room[SHARES]
+        self.way.weigh_awake(self.experts(), p, behind, shares)
         for k in range(p.size):
-            behind[k] = math.inf if math.isnan(p[k]) else losses[k]
-            best = min(best, behind[k])
-        for k in range(p.size):
-            behind[k] -= best
-            if eta < math.inf:
-                shares[k] = exp(-eta * behind[k]) if behind[k] < math.inf else 0.0
-            else:
-                shares[k] = 1.0 if behind[k] == 0.0 else 0.0
             total += shares[k]
         for k in range(p.size):
             shares[k] /= total
@@ -138,9 +127,13 @@ class CommitteePoint(NamedTuple):
     def grown(self, domain: Any, size: int) -> CommitteePoint:
         return self._replace(tree=self.tree.changed(lambda point: point.grown(domain, size)))
 
+    def changed(self, change: Callable[[Any], Any]) -> CommitteePoint:
+        """With its members' points changed, those whose coordinates are the data's: all of them."""
+        return self._replace(tree=self.tree.changed(change))
+
     def laid_out(self) -> CommitteePoint:
         """With its members' arrays as a file has them."""
-        return self._replace(tree=self.tree.changed(laid_out))
+        return self.changed(laid_out)
 
     def gathered(self) -> CommitteePoint:
         """The inverse of `laid_out`."""
@@ -154,7 +147,7 @@ class CommitteePoint(NamedTuple):
         ]
         points = iter(merged_points)
         merged = self._replace(tree=self.tree.changed(lambda _: next(points)), **self.layout.merged(self, parts))
-        merged.experts().resettle(merged.work)
+        merged.experts().resettle(merged.work, [state.experts().weights() for state in (self, *parts)])
         return merged
 
     def require_sane(self, algorithm: Any) -> None:
@@ -194,7 +187,7 @@ class CommitteeRule:
             return p, False
         m[T] += 1.0
         m[RESIDUAL] = point.tree.residual()
-        point.experts().charge(cost, weight, point.scratch, point.work)
+        point.experts().charge(cost, weight, m[T], point.scratch, point.work)
         return p, True
 
 
@@ -229,11 +222,14 @@ class Committee(Algorithm):
     name: Any
     members: Any
     """The members' algorithms."""
+    share: Any = None
+    """The rule of fixed share, "1/t", or None."""
 
     mixes = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(self, "share", require_share("Mixture", self.share))
         if not 2 <= len(self.members) <= MOST:
             raise SettingsError(f"Mixture: members must be 2 to {MOST} learners, not {len(self.members)}.")
         for k, member in enumerate(self.members):
@@ -270,7 +266,7 @@ class Committee(Algorithm):
         return f"members=[{', '.join(f'{member.name}({member.describe()})' for member in self.members)}]"
 
     def explain(self, size: int) -> str:
-        return f"no step of its own: {len(self.members)} members mixed by exponential weights"
+        return f"no step of its own: {len(self.members)} members mixed by {words_for(self.loss, self.share)}"
 
     @property
     def wide(self) -> int | None:
@@ -297,7 +293,7 @@ class Committee(Algorithm):
             room=np.zeros((len(MEMBERS), K)),
             reach=self.loss.reach if chances else math.inf,
             limit=_limit(self.loss),
-            way=ByChance(0) if chances else ByMean(0),
+            way=way_of(self.loss, self.share),
         )
         return CommitteeRule(self.loss, tree(LeafRule, BranchRule, [rule for rule, _ in begun])), seats
 
@@ -311,13 +307,14 @@ def _limit(loss: Any) -> float:
 
 
 def _finite(loss: Any, p: float, y: float) -> bool:
+    """Whether a loss and its slope are finite there."""
     try:
         return math.isfinite(loss.value(p, y)) and math.isfinite(loss.slope(p, y))
     except ArithmeticError:  # what compiled code takes for infinite
         return False
 
 
-def committee(members: Any, loss: Any, intercept: bool, d: int | None) -> Learner:
+def committee(members: Any, loss: Any, share: Any, intercept: bool, d: int | None) -> Learner:
     """The learner that mixes `members`; see `rue.Mixture`."""
     if isinstance(members, str | Learner) or not isinstance(members, Sequence):
         raise SettingsError(f"Mixture: members must be a list of learners or their specs, not {shown(members)}.")
@@ -331,7 +328,7 @@ def committee(members: Any, loss: Any, intercept: bool, d: int | None) -> Learne
             )
         if member.intercept != learners[0].intercept or (not intercept and member.intercept):
             raise SettingsError(f"Mixture: members[{k}] and the mixture differ in intercept=…: build all alike.")
-    algorithm = Committee("Mixture", tuple(member.algorithm for member in learners))
+    algorithm = Committee("Mixture", tuple(member.algorithm for member in learners), share)
     if loss != "logistic" and make("loss", loss) != algorithm.loss:
         raise SettingsError(f"Mixture: its members learn with {algorithm.loss!r}, so its loss cannot be {shown(loss)}.")
     widths = {member.d for member in learners if member._point is not None} | ({d} if d is not None else set())
@@ -347,39 +344,3 @@ def _member(spec: Any, loss: Any, intercept: bool) -> Any:
     factory = registered("learner").get(spec.partition(":")[0].strip())
     takes = inspect.signature(factory).parameters if factory is not None else ()
     return make("learner", spec, **{"loss": loss} if "loss" in takes else {}, intercept=intercept)
-
-
-class MemberAlone(NamedTuple):
-    """A member of a committee as it stands."""
-
-    learner: Learner
-    """A copy of it, which goes on from there as a learner of its own."""
-    loss: float
-    """Σ weight·ℓ of its predictions; of the mixture's where it sat out."""
-    share: float
-    """Its weight in the next prediction."""
-
-
-def members_alone(learner: Learner) -> list[MemberAlone]:
-    """The members of a learner made by `Mixture(members=…)`; of any other, none.
-
-    >>> import rue
-    >>> learner = rue.Mixture(members=["ogd", "adagrad"])
-    >>> _ = learner.run([[1.0], [-1.0], [1.0]], [1, -1, 1])
-    >>> [(entry.learner.algorithm.name, round(entry.share, 3)) for entry in members_alone(learner)]
-    [('OGD', 0.632), ('AdaGrad', 0.368)]
-    """
-    algorithm = learner.algorithm
-    if not isinstance(algorithm, Committee):
-        return []
-    state = learner.__getstate__()
-    rule, seats = state["_rule"], state["_point"]
-    if seats is None:
-        rule, seats = algorithm.start(1)
-    rules, points, members = rule.tree.leaves(), seats.points(), []
-    for k, member in enumerate(algorithm.members):
-        begun = {"_rule": rules[k], "_point": points[k]} if state["_point"] is not None else {}
-        alone = Learner.__new__(Learner)
-        alone.__setstate__(copy.deepcopy({**state, "_rule": None, "_point": None, **begun, "algorithm": member}))
-        members.append(MemberAlone(alone, float(seats.members[LOSSES, k]), float(seats.members[SHARES, k])))
-    return members

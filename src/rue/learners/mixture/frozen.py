@@ -7,12 +7,15 @@ the next copy: they are left alone for as long as they had learnt. The *candidat
 the mean of their weights that the mixture plays, and a constant. With S_c what the copies of candidate c have lost in
 all periods together, the frozen model has the weights
 
-    w = Σ_c q_c w_c,   q_c ∝ π_c exp(−a·(S_c − min S)/min S),   a = 8 + 92/(1 + 10·(min S/L − 1)),
+    w = Σ_c q_c w_c,   q_c ∝ π_c exp(−a·(S_c − min S)/max(min S, L)),   1/a = 1/(6 + 94·κ) + 1/(0.15·n),
+    κ = 1/(1 + 10·(min S/L − 1)),
 
-where w_c are the candidate's *present* weights and L is what the mixture itself lost on the same examples while it
-learnt: one linear model, whose predictions are clipped to the range of the labels as the members' are. The more frozen
-models lose beyond L, the more the stream changes, and the less should past differences between them be relied on; π is
-10 for the constant and 1 for the others. docs/decisions/0026 has what was measured.
+where w_c are the candidate's *present* weights, L is what the mixture itself lost on the same examples while it
+learnt, and n is how many they are: one linear model, whose predictions are clipped (`PoolPoint.range`). The more frozen
+models lose beyond L, the more the stream changes, and the less should past differences between them be relied on; nor
+should they while few examples were tried. π is e^(10κ) for the mean that the mixture plays, which on a calm stream is
+the model to keep unless another is clearly better, 10 for the constant, and 1 for the others.
+docs/decisions/0026 has what was measured.
 """
 
 from __future__ import annotations
@@ -22,9 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rue.compiled import noinline, values
+from rue.compiled import inline, noinline, values
 from rue.compiled.intrinsics import fetch, gather_rows
-from rue.learners.mixture.columns import NEAR
+from rue.learners.mixture.columns import NEAR, divisors
 from rue.learners.mixture.layout import (
     CANDIDATES,
     CENTRE,
@@ -64,8 +67,10 @@ __all__ = [
     "MEAN_OF_MEMBERS",
     "Copies",
     "begin_copies",
+    "copy_anew",
     "next_copy",
     "preferences",
+    "sharpened",
 ]
 
 FIRST_COPY = 256
@@ -76,8 +81,12 @@ FIRST_TRIAL = FIRST_COPY + SAMPLE
 """After how many rounds copies have been scored for the first time."""
 AHEAD = 12
 """Prefetch distance, in features."""
-LEAST_SHARPNESS, SHARPNESS, CALMNESS = 8.0, 100.0, 10.0
+LEAST_SHARPNESS, SHARPNESS, CALMNESS = 6.0, 100.0, 10.0
 """a is `SHARPNESS` where frozen copies lose no more than the mixture that learns, and falls to the least; how fast."""
+TOLD_BY_ONE = 0.15
+"""a is at most so much for each example on which the copies were scored."""
+FAVOUR_OF_MIXTURE = 10.0
+"""The logarithm of how much more the mixture as it plays counts on a calm stream."""
 FAVOUR = 10.0
 """How much more the constant counts than any other candidate before anything is known: it never goes stale."""
 MEAN_OF_MEMBERS, CONSTANT_GUESS, LIVE = -3, -2, -1
@@ -103,19 +112,55 @@ def begin_copies(rows: int, rates: int, narrow: int, precision: Any) -> dict[str
     }
 
 
-def preferences(candidates: Any, possible: Any) -> Any:
-    """The share q_c of each candidate in the frozen model; those that are not `possible` have none."""
+def preferences(candidates: Any, possible: Any, rounds: float) -> Any:
+    """The share q_c of each candidate in the frozen model after so many rounds; none if it is not `possible`."""
     lost = candidates[: len(COPY)].sum(axis=0)
     live, lost = float(lost[LIVE]), np.where(possible, lost, math.inf)
+    playing = np.zeros(lost.size)
+    playing[MEAN_OF_MEMBERS] = 1.0
+    q = sharpened(lost, live, rounds, playing)
+    q[CONSTANT_GUESS] *= FAVOUR if lost.min() > 0.0 else 1.0
+    return q / q.sum()
+
+
+def sharpened(lost: Any, live: float, rounds: float, playing: Any) -> Any:
+    """π_c exp(−a·(S_c − min S)/max(min S, L)) of what candidates have lost.
+
+    `live` is what the mixture lost as it learnt, `playing` the shares that the candidates have in it.
+    """
     least = float(lost.min())
     if least <= 0.0:  # nothing lost, or a loss that may be negative: the best alone
         return (lost == least) / (lost == least).sum()
-    drift = max(0.0, least / live - 1.0) if live > 0.0 else math.inf
-    sharpness = LEAST_SHARPNESS + (SHARPNESS - LEAST_SHARPNESS) / (1.0 + CALMNESS * drift)
+    a, favour = sharpness(least, live, rounds)
     with np.errstate(over="ignore"):
-        q = np.exp(-sharpness * (lost / least - 1.0))
-    q[CONSTANT_GUESS] *= FAVOUR
-    return q / q.sum()
+        return np.exp(-a * (lost - least) / max(least, live)) * (1.0 + favour * playing)
+
+
+@inline
+def sharpness(least: Any, live: Any, rounds: Any) -> Any:
+    """a, and e^(10κ) − 1, when the best candidate has lost `least` and the mixture `live`."""
+    calm = 0.0 if live <= 0.0 else 1.0 / (1.0 + CALMNESS * max(0.0, least / live - 1.0))
+    many = max(1.0, (rounds - FIRST_COPY) / SAMPLE)
+    a = 1.0 / (1.0 / (LEAST_SHARPNESS + (SHARPNESS - LEAST_SHARPNESS) * calm) + 1.0 / (TOLD_BY_ONE * many))
+    return a, math.exp(FAVOUR_OF_MIXTURE * calm) - 1.0
+
+
+def copy_anew(pool: Any, shares: Any, constant: float) -> None:
+    """Copy the weights that parts of a stream have together; what copies have lost so far becomes one period.
+
+    `shares` are the members' in the mixture, and `constant` is the constant that it would predict now.
+    """
+    seen, r = pool.stats[:, VISITS] > 0.0, len(pool.rates)
+    by_root, by_first, by_largest = divisors(pool.stats)
+    by_matrix = pool.stats[:, FIRST] if pool.exact else by_root
+    pool.divisors[...] = np.stack((by_root, by_first, by_largest, by_matrix), axis=1) * seen[:, None]
+    pool.copies[...] = pool.weights
+    pool.copied_matrices[...] = pool.matrices[:, :, :r]
+    pool.candidates[COPIED, :MEAN_OF_MEMBERS] = shares.ravel()
+    for table in (pool.candidates, pool.trial):
+        table[LAST] = table[: len(COPY)].sum(axis=0)
+        table[EARLIER] = table[LATEST] = 0.0
+    pool.trial[CONSTANT], pool.trial[DUE] = constant, next_copy(float(pool.memory[T]))
 
 
 @values
@@ -155,7 +200,7 @@ class Copies(NamedTuple):
     def try_out(self, loss: Any, row: Any, y: Any, weight: Any, cost: Any, room: Any) -> None:
         """Charge the candidates with what their copies would have lost on an example, and the mixture with its cost.
 
-        `room` has a place for each member.
+        `room` has a place for each member; in the first of them the prediction of `chosen` is left.
         """
         every, members, begin, n = self.every(), KINDS * len(self.rates), np.int64(0), np.int64(row.many())
         if self.trial[DUE] == FIRST_COPY or int(self.memory[T]) % every != 0:
@@ -167,11 +212,43 @@ class Copies(NamedTuple):
         mean, spent = 0.0, self.candidates[LATEST]
         for i in range(members):
             mean += self.candidates[COPIED, i] * room[i]
+        chosen = self.chosen(room, mean)
+        for i in range(members):
             spent[i] += every * self.charge(loss, room[i], y, weight)
         spent[members] += every * self.charge(loss, mean, y, weight)
         spent[members + 1] += every * self.charge(loss, self.trial[CONSTANT], y, weight)
         spent[members + 2] += every * cost
+        room[0] = chosen
         self.trial[LATEST] += every * weight
+
+    @noinline
+    def chosen(self, p: Any, mean: Any) -> Any:
+        """The prediction of the copies together, if they were chosen now; p has the members'."""
+        members, least = KINDS * len(self.rates), math.inf
+        for c in range(members + 2):
+            if self.possible(c):
+                least = min(least, self.lost(c))
+        if not 0.0 < least < math.inf:
+            return mean
+        live = self.lost(members + 2)
+        a, favour = sharpness(least, live, self.memory[T])
+        total, prediction = 0.0, 0.0
+        for c in range(members + 2):
+            if self.possible(c):
+                share = math.exp(-a * (self.lost(c) - least) / max(least, live))
+                share *= 1.0 if c < members else 1.0 + favour if c == members else FAVOUR
+                total += share
+                prediction += share * (p[c] if c < members else mean if c == members else self.trial[CONSTANT])
+        return prediction / total
+
+    def possible(self, c: Any) -> Any:
+        """Whether a candidate has not retired."""
+        kind = c // len(self.rates)
+        return kind >= KINDS or self.seats[kind] >= 0
+
+    def lost(self, c: Any) -> Any:
+        """What the copies of a candidate have lost in all periods."""
+        return self.candidates[EARLIER, c] + self.candidates[LAST, c] + self.candidates[LATEST, c]
 
     def add_features(self, row: Any, begin: Any, end: Any, p: Any) -> Any:
         """Add as many features as there is room for in `notes` to the predictions of the copies; where to go on."""
@@ -202,6 +279,7 @@ class Copies(NamedTuple):
         wide = np.uint64(self.copies.shape[1])
         fetch(self.divisors, line * np.uint64(self.divisors.shape[1]))
         fetch(self.copies, line * wide)
+        # The weights of a feature take two cache lines (8 rates of 4 kinds in float32).
         fetch(self.copies, line * wide + wide // np.uint64(2))
 
     def charge(self, loss: Any, p: Any, y: Any, weight: Any) -> Any:

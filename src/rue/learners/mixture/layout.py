@@ -220,6 +220,14 @@ POOL = Layout(
     Array("members", "The members' losses, shares and rates.", (RATED_MEMBERS, "member")),
     Array("kinds", "The weight of each kind that runs; −1 for one that has retired.", ("kind",)),
     Array("seats", "Index of each kind among those that run; −1 − index if retired.", ("kind",), dtype="int64"),
+    Array(
+        "carried",
+        "The mean weight of each kind, round t counted t times, where weights are shared.",
+        ("kind",),
+        merge="averaged",
+        least=0.0,
+        since=5,
+    ),
     Array("memory", "The numbers.", (POOL_MEMORY,)),
     Array(
         "copies", "Weights of kinds 0 to 3 when they were last copied.", ("coordinate", "member"), merge="same", since=3

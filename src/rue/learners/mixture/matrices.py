@@ -131,6 +131,8 @@ class Matrices(NamedTuple):
             for k in range(r):
                 line[k] -= step[k] * f[i] * grow
             largest = max(largest, inverse[i])
+        # Where a direction has no examples, forgetting lets P grow without end (*wind-up* of recursive least
+        # squares); 10 times the prior is as unsure as it may become.
         if largest > 10.0:  # the largest diagonal entry: forgetting makes it grow where nothing comes in
             for i in range(used):
                 for k in range(used):

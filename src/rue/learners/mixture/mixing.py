@@ -1,21 +1,26 @@
-"""Exponential weights over members that come in kinds (docs/theory.md, B12), round by round inside a compiled loop.
+"""Weights of members that come in kinds (docs/theory.md, B12 and B15), round by round inside a compiled loop.
 
-A member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`ByChance`), at rate η = 1, or 1/(largest
-example weight so far) where that weight is more than 1, and the mixture loses at most ln K/η more than any member while
-η stays. For every other loss predictions are averaged (`ByMean`), and η is AdaHedge's, ln K / Σ gaps, where a round's
-mixability gap (*gap* below) is by how much the mixture's own loss exceeds the mix loss −(1/η) ln Σ v e^{−η·loss} (de
-Rooij, van Erven, Grünwald, Koolen 2014, with the loss of the prediction made in place of the mean loss): it loses at
-most 2 Σ gaps more than any member. Where the loss is curved the gaps stop growing, and the price is a constant.
+By fixed share, the default for log loss, a member's weight v becomes (1 − α)·v' + α/K after round t, v' ∝ v·e^{−η·cost}
+and α = 1/(t + 1): on every stretch of rounds up to s the mixture loses at most (ln K + ln s)/η more than any member.
+
+Without sharing a member's weight is e^{−η·loss}. For logistic loss probabilities are mixed (`ByChance`), at rate
+η = 1, or 1/(largest example weight so far) where that weight is more than 1, and the mixture loses at most ln K/η more
+than any member while η stays. For every other loss predictions are averaged (`ByMean`), and η is AdaHedge's,
+ln K / Σ gaps, where a round's mixability gap (*gap* below) is by how much the mixture's own loss exceeds the mix loss
+−(1/η) ln Σ v e^{−η·loss} (de Rooij, van Erven, Grünwald, Koolen 2014, with the loss of the prediction made in place of
+the mean loss): it loses at most 2 Σ gaps more than any member. Where the loss is curved the gaps stop growing, and the
+price is a constant.
 Logistic loss has gaps too, where an example weighs more than 1 and than all before it: its prediction was made at too
 high a rate, and the price is ln K/η + Σ gaps.
 
-Both rest on one inequality, which holds after every round and which `Experts.resettle` restores after a merge:
-Σ loss of the mixture ≤ Φ + Σ gaps, with the potential Φ = −(1/η) ln Σ e^{−η·loss}/K.
+Without sharing both rest on one inequality, which holds after every round and which `Experts.resettle` restores after
+a merge: Σ loss of the mixture ≤ Φ + Σ gaps, with the potential Φ = −(1/η) ln Σ e^{−η·loss}/K.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -43,9 +48,20 @@ from rue.learners.mixture.layout import (
     STEP,
     YES,
 )
+from rue.learners.points import T
 from rue.streams import numbering
 
-__all__ = ["ByChance", "ByMean", "Experts", "Pooling", "open_memory", "rates_within"]
+__all__ = [
+    "ByChance",
+    "ByMean",
+    "Experts",
+    "Pooling",
+    "open_memory",
+    "rates_within",
+    "require_share",
+    "way_of",
+    "words_for",
+]
 
 LOG_LEAST_SHARE = -300.0
 """The logarithm of the least share: with less, products are numbers too small to be fast (subnormal)."""
@@ -57,6 +73,25 @@ def open_memory(numbers: Numbers, chances: bool) -> Any:
     memory[HEAVIEST] = 1.0
     memory[ETA] = 1.0 if chances else math.inf
     return memory
+
+
+def require_share(name: str, share: Any) -> str | None:
+    """Which rule of fixed share is meant: "1/t" or None; refuses anything else."""
+    if share in (None, "none"):
+        return None
+    if share != "1/t":
+        raise SettingsError(f'{name}: share must be "1/t" or None, not {shown(share)}.')
+    return "1/t"
+
+
+def way_of(loss: Any, share: str | None) -> Any:
+    """How predictions for a loss are mixed."""
+    return ByChance(0.0 if share is None else 1.0) if loss.log_odds else ByMean(0)
+
+
+def words_for(loss: Any, share: str | None) -> str:
+    """How predictions for a loss are mixed, in words."""
+    return "fixed share" if loss.log_odds and share is not None else "exponential weights"
 
 
 class Pooling(Algorithm):
@@ -153,9 +188,22 @@ def weight_of(behind: Any, eta: Any, floor: Any) -> Any:
     return exp(higher(-eta * behind, floor))
 
 
+@lanes()
+def posterior_of(share: Any, cost: Any, kind: Any, least: Any, eta: Any, floor: Any) -> Any:
+    """What a member's weight becomes by a round, up to a factor that all have in common."""
+    return share * kind * exp(higher(eta * (least - cost), floor))
+
+
+@lanes()
+def part_of(x: Any, by: Any, more: Any) -> Any:
+    return x * by + more
+
+
 @lanes(results=2)
 def chances_of(p: Any) -> Any:
     """The probabilities of yes and no that log-odds stand for."""
+    # From e^−|p|, which does not overflow; the smaller probability is e/(1 + e), not 1 less the larger one, so it
+    # keeps its digits.
     e = exp(-higher(p, -p))
     more = 1.0 / (1.0 + e)
     less = e * more
@@ -178,12 +226,25 @@ class Experts(NamedTuple):
         """The mixture of the predictions in `scratch`; each kind's into `work`."""
         return self.way.mixed(self, scratch, work)
 
-    def charge(self, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
-        """Enter a round: the members' costs stand in `members`, the mixture's is given."""
+    def charge(self, cost: Any, weight: Any, t: Any, scratch: Any, work: Any) -> None:
+        """Enter round t: the members' costs stand in `members`, the mixture's is given."""
         self.memory[MIXED] += cost
         self.way.charge(self, cost, weight, scratch, work)
         plus(0, self.running(), self.members[LOSSES], self.members[LOSSES], self.members[COST])
-        self.settle(work)
+        self.way.reweigh(self, t, scratch, work)
+
+    def weigh_by_losses(self, p: Any, behind: Any, shares: Any) -> None:
+        """e^{−η·loss} of the members that have a prediction p, up to a factor; 0 of the others."""
+        losses, eta, best = self.members[LOSSES], self.memory[ETA], math.inf
+        for k in range(p.size):
+            behind[k] = math.inf if math.isnan(p[k]) else losses[k]
+            best = min(best, behind[k])
+        for k in range(p.size):
+            behind[k] -= best
+            if eta < math.inf:
+                shares[k] = exp(-eta * behind[k]) if behind[k] < math.inf else 0.0
+            else:
+                shares[k] = 1.0 if behind[k] == 0.0 else 0.0
 
     def begin(self, kind: Any) -> Any:
         """The first member of a kind."""
@@ -212,6 +273,38 @@ class Experts(NamedTuple):
             kinds[k] /= total
         return last
 
+    def find_lowest(self, work: Any) -> None:
+        """What the best member of each kind that runs has lost."""
+        each = self.begin(1)
+        for kind in range(self.running() // each):
+            work[LOWEST, kind] = least_of(kind * each, each, self.members[LOSSES])
+
+    @noinline
+    def weigh(self, v: Any) -> Any:
+        """v ← weight·e^{−η(cost − least)}, and −(1/η) ln Σ weight·e^{−η·cost}, the mix loss of the round."""
+        shares, costs, eta, total = self.members[SHARES], self.members[COST], self.memory[ETA], 0.0
+        many, each = self.running(), self.begin(1)
+        least = least_of(0, many, costs)
+        for kind in range(many // each):
+            posterior_of(kind * each, each, v, shares, costs, self.kinds[kind], least, eta, LOG_LEAST_SHARE)
+            total += total_of(kind * each, each, v)
+        return least - math.log(total) / eta
+
+    @noinline
+    def share_out(self, alpha: Any, v: Any) -> None:
+        """The weights for the next round, by fixed share: (1 − α)·v/Σv + α/K (B15).
+
+        None is ever less than α/K, so nothing underflows, however long the stream.
+        """
+        shares, kinds, many, each, total = self.members[SHARES], self.kinds, self.running(), self.begin(1), 0.0
+        for kind in range(many // each):
+            total += total_of(kind * each, each, v)
+        for kind in range(many // each):
+            first = kind * each
+            part_of(first, each, v, v, (1.0 - alpha) / total, alpha / many)
+            kinds[kind] = total_of(first, each, v)
+            times(first, each, shares, v, 1.0 / kinds[kind])
+
     @noinline
     def settle(self, work: Any) -> None:
         """The shares for the next round, from the losses and the rate: within each kind, and of the kinds."""
@@ -222,6 +315,7 @@ class Experts(NamedTuple):
             first = kind * each
             least = least_of(first, each, losses)
             lowest[kind], best = least, min(best, least)
+            # Relative to the best of the kind: e^{−η·loss} itself would underflow for every member of a long stream.
             minus(first, each, shares, losses, least)
         if eta < math.inf:
             weight_of(0, running * each, shares, shares, eta, LOG_LEAST_SHARE)
@@ -260,15 +354,27 @@ class Experts(NamedTuple):
                 leading = self.kinds[i // self.begin(1)] * shares[i]  # one over Σ e^{−η(loss − best)}
         return lowest - math.log(total_of(0, many, room) * leading) / eta
 
-    def resettle(self, work: Any) -> None:
-        """The rate and the shares, from losses and gaps that several parts of a stream have added up.
+    def weights(self) -> Any:
+        """The share of every member in the next prediction, in their order; 0 of those that have retired."""
+        shares, kinds = self.members[SHARES].reshape(self.kinds.size, -1), np.maximum(self.kinds, 0.0)
+        return (shares / shares.sum(axis=1, keepdims=True) * (kinds / kinds.sum())[:, None]).ravel()
+
+    def resettle(self, work: Any, weights: Sequence[Any]) -> None:
+        """The rate and the shares, from what several parts of a stream have added up.
+
+        `weights` are those of the members in the base, then in each part.
+        """
+        self.way.set_rate(self)
+        self.way.resettle(self, work, weights)
+
+    def resettle_by_losses(self, work: Any) -> None:
+        """The shares that losses and gaps stand for.
 
         Every part began with the weights of the base, so together they may have lost more than the potential Φ of the
         losses and the sum of their gaps: then the gaps are raised to the difference. For `ByMean` that lowers η, which
         raises Φ, so the inequality holds after it too.
         """
         m, running = self.memory, self.running()
-        self.way.set_rate(self)
         losses = self.members[LOSSES, :running]
         if m[ETA] < math.inf:
             behind = np.exp(-m[ETA] * (losses - losses.min())).sum() / self.members.shape[1]
@@ -278,6 +384,20 @@ class Experts(NamedTuple):
         m[GAPS] = max(m[GAPS], m[MIXED] - potential)
         self.way.set_rate(self)
         self.settle(work)
+
+    def multiply(self, share: float, weights: Sequence[Any]) -> None:
+        """Each weight is multiplied by what every part has multiplied it by, then shared out.
+
+        Where weights are shared the mixture has lost at most η⁻¹ ln(K·T·v) more than a member of weight v, and the
+        gaps (B15); the gaps are raised to what it takes for that to hold, and so it holds ever after.
+        """
+        m, many, K = self.memory, self.running(), self.members.shape[1]
+        t = max(1.0, m[T])
+        logs = np.log(np.maximum([own[:many] for own in weights], 1.0 / (K * t)))
+        logs = logs[0] + (logs[1:] - logs[0]).sum(axis=0)
+        self.share_out(share / (t + 1.0), np.pad(np.exp(logs - logs.max()), (0, K - many)))
+        least = np.min(self.members[LOSSES, :many] + np.log(K * t * self.weights()[:many]) / m[ETA])
+        m[GAPS] = max(m[GAPS], m[MIXED] - least)
 
     def require_sane(self) -> None:
         """Refuse members from a file that have no weights to divide by, or no rate to multiply by."""
@@ -290,10 +410,10 @@ class Experts(NamedTuple):
 
 @values
 class ByChance(NamedTuple):
-    """Probabilities are mixed. A class without content, so that only its type tells and the other is not compiled."""
+    """Probabilities are mixed."""
 
-    nothing: Any
-    """Dummy: Numba needs a field."""
+    share: Any
+    """After round t a part α = share/(t + 1) of every weight is shared among all (B15); 0: never."""
 
     def mixed(self, experts: Any, scratch: Any, work: Any) -> Any:
         """The log-odds of the mixture of the predictions in `scratch`; each kind's probabilities into `work`."""
@@ -307,22 +427,55 @@ class ByChance(NamedTuple):
             noes += experts.kinds[kind] * nay
         return log(ayes / noes)
 
+    def tracks(self) -> Any:
+        """Whether weights are shared."""
+        return self.share > 0.0
+
     def charge(self, experts: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
         """The rate after a round, and its mixability gap."""
         m = experts.memory
+        # Log loss is mixable at rate 1, weight·ℓ at rate 1/weight (B12).
         if weight > m[HEAVIEST]:  # the prediction was made at too high a rate
             m[HEAVIEST], m[ETA] = weight, 1.0 / weight
+            if self.share > 0.0:
+                mixed = experts.weigh(scratch[STEP])
+            else:
+                experts.settle(work)
+                mixed = experts.mix_loss(scratch)
+            m[GAPS] += max(0.0, cost - mixed)
+
+    def reweigh(self, experts: Any, t: Any, scratch: Any, work: Any) -> None:
+        """The weights for the next round, after round t."""
+        if self.share > 0.0:
+            experts.weigh(scratch[STEP])
+            experts.share_out(self.share / (t + 1.0), scratch[STEP])
+        else:
             experts.settle(work)
-            m[GAPS] += max(0.0, cost - experts.mix_loss(scratch))
+
+    def weigh_awake(self, experts: Any, p: Any, behind: Any, shares: Any) -> None:
+        """Weights, up to a factor, of the members that have a prediction p."""
+        if self.share > 0.0:
+            for k in range(p.size):
+                behind[k] = math.inf if math.isnan(p[k]) else 0.0
+                shares[k] = 0.0 if math.isnan(p[k]) else experts.members[SHARES, k]
+        else:
+            experts.weigh_by_losses(p, behind, shares)
+
+    def resettle(self, experts: Any, work: Any, weights: Sequence[Any]) -> None:
+        """The weights of several parts of a stream together."""
+        if self.share > 0.0:
+            experts.multiply(self.share, weights)
+        else:
+            experts.resettle_by_losses(work)
 
     def set_rate(self, experts: Any) -> None:
         """η, from what has been added up."""
         experts.memory[ETA] = 1.0 / experts.memory[HEAVIEST]
 
     def price(self, experts: Any) -> float:
-        """How much more than any member that runs the mixture can have lost (B12)."""
-        m = experts.memory
-        return float(math.log(experts.members.shape[1]) * m[HEAVIEST] + m[GAPS])
+        """How much more than any member that runs the mixture can have lost (B12, B15)."""
+        m, t = experts.memory, max(1.0, experts.memory[T])
+        return float((math.log(experts.members.shape[1]) + self.share * math.log(t)) * m[HEAVIEST] + m[GAPS])
 
 
 @values
@@ -341,10 +494,26 @@ class ByMean(NamedTuple):
             mean += experts.kinds[kind] * own
         return mean
 
+    def tracks(self) -> Any:
+        """Weights are not shared."""
+        return False
+
     def charge(self, experts: Any, cost: Any, weight: Any, scratch: Any, work: Any) -> None:
         """The rate after a round, AdaHedge's ln K / Σ gaps."""
         experts.memory[GAPS] += max(0.0, cost - experts.mix_loss(scratch))
         self.set_rate(experts)
+
+    def reweigh(self, experts: Any, t: Any, scratch: Any, work: Any) -> None:
+        """The weights for the next round."""
+        experts.settle(work)
+
+    def weigh_awake(self, experts: Any, p: Any, behind: Any, shares: Any) -> None:
+        """Weights, up to a factor, of the members that have a prediction p."""
+        experts.weigh_by_losses(p, behind, shares)
+
+    def resettle(self, experts: Any, work: Any, weights: Sequence[Any]) -> None:
+        """The weights of several parts of a stream together."""
+        experts.resettle_by_losses(work)
 
     def set_rate(self, experts: Any) -> None:
         gaps = experts.memory[GAPS]

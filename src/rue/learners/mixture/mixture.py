@@ -1,4 +1,4 @@
-"""`Mixture`: no learning rate. A pool of learners of many rates and kinds in one pass, mixed as B12 says."""
+"""`Mixture`: no learning rate. A pool of learners of many rates and kinds in one pass, mixed as B15 and B12 say."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ from rue.learners.mixture.layout import (
     WORK,
     YES,
 )
-from rue.learners.mixture.mixing import ByChance, ByMean, Pooling, open_memory, rates_within, times
+from rue.learners.mixture.mixing import Pooling, open_memory, rates_within, require_share, times, way_of, words_for
 from rue.learners.mixture.pool import NOTES, PoolPoint
-from rue.learners.points import T
+from rue.learners.points import MEMORY, Coordinate, T
 from rue.losses.wrappers import unregularised
 from rue.memory import aligned_zeros
 from rue.norms import LARGEST_TERM
 from rue.registry import make, register
 
-__all__ = ["KIND_NAMES", "Mixture", "Pooled", "margin_step"]
+__all__ = ["KIND_NAMES", "Mixture", "Pooled", "margin_step", "rates_in_budget"]
 
 GRID, MATRIX_GRID = (2.0**-8, 2.0**6), (2.0**-5, 2.0**2)
 """The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5."""
@@ -85,6 +85,11 @@ def _precision(loss: Any) -> Any:
 
 def _per_rate(loss: Any) -> int:
     return DIAGONAL * int(np.dtype(_precision(loss)).itemsize)
+
+
+def rates_in_budget(name: str, loss: Any, budget: Any) -> int:
+    """How many rates a kind has if a feature may take `budget` bytes."""
+    return rates_within(name, budget, _FIXED, _per_rate(loss))
 
 
 class _Rule:
@@ -130,12 +135,24 @@ class _Rule:
 
     def play_round(self, point: Any, row: Any, y: Any, weight: Any, cost: Any) -> None:
         """Everything that changes; the members' predictions stand in `scratch`, the mixture's cost is given."""
+        self.learn_round(point, row, y, weight, cost)
+        copies = point.copied()
+        # After the update: copies are scored on the example before they are taken anew, so they have never seen it.
+        if copies.due():
+            copies.try_out(self.loss, row, y, weight, cost, point.scratch[STEP])
+            if point.memory[T] >= point.trial[DUE]:
+                copies.take(self.constant(point))
+
+    def learn_round(self, point: Any, row: Any, y: Any, weight: Any, cost: Any) -> None:
+        """A round without copies."""
         m, experts = point.memory, point.experts()
         self.enter_costs(point, experts.running(), y, weight, cost)
         pace = self.see_label(m, y, weight)
         m[T] += 1.0
         self.find_slopes(point, y, weight)
-        experts.charge(cost, weight, point.scratch, point.work)
+        experts.charge(cost, weight, m[T], point.scratch, point.work)
+        if point.way.tracks():
+            point.note_weights()
         point.measure(row)
         # An implicit step: along f, to the prediction argmin_q a·ℓ(q, y) + ½(q − p)² with a = rate·weight·pace·⟨f, x⟩,
         # so that no rate overshoots. It moves the prediction by `step`, hence the weights by step/⟨f, x⟩ along f.
@@ -146,17 +163,13 @@ class _Rule:
             self.choose_steps(point, members, y)
             for kind in range(members // each):
                 along = point.work[ALONG, kind]
+                # A row that is almost 0 moves no prediction, and 1/⟨f, x⟩ would overflow: its weights stay.
                 times(kind * each, each, step, step, 1.0 / along if along > 1e-300 else 0.0)
             point.advance(row)
         if point.retirement_due():
             point.retire_some()
         point.trial[WEIGHED] += weight
         point.trial[LABELS] += weight * y
-        copies = point.copied()
-        if copies.due():
-            copies.try_out(self.loss, row, y, weight, cost, point.scratch[STEP])
-            if m[T] >= point.trial[DUE]:
-                copies.take(self.constant(point))
 
 
 @lanes()
@@ -167,6 +180,9 @@ def cost_of(right: Any, weight: Any) -> Any:
 
 def rough_log(x: Any) -> Any:
     """ln x to 0.03: the bits of a number are nearly its logarithm."""
+    # The bits of 1.5·2⁵², with a whole number added to them, are the double 1.5·2⁵² plus that number; so the
+    # difference makes a number of bits. They stand for exponent + mantissa, where log₂ is exponent + log₂(1 +
+    # mantissa): 0 to 0.086 more, of which 0.043 is the middle.
     return (from_bits((bits(x) >> 20) + 0x4338000000000000) - _ONE) * _OCTAVE
 
 
@@ -259,6 +275,7 @@ class MeanRule(_Rule):
             m[CENTRE] = target
         away = target - m[CENTRE]
         if m[UNIT] == 0.0 and away != 0.0:
+            # A power of 2, so that dividing by it rounds nothing.
             m[UNIT] = math.ldexp(1.0, math.frexp(abs(away))[1] - 1)
         away = away / m[UNIT] if m[UNIT] > 0.0 else 0.0
         m[LOW], m[HIGH] = min(m[LOW], away), max(m[HIGH], away)
@@ -292,6 +309,8 @@ class MeanRule(_Rule):
             if gauge > 0.0 and deviation > 0.0:
                 q = m[CENTRE] + m[UNIT] * work[MIXED_YES, kind]
                 away = q - target
+                # The curvature of the parabola through the target is ℓ'(q)/(q − target), which is 0/0 at the target
+                # itself.
                 if abs(away) < 0.01 * deviation:
                     away = 0.01 * deviation if away >= 0.0 else -0.01 * deviation
                 curvature = max(0.0, self.loss.slope(target + away, y) / away)
@@ -316,14 +335,18 @@ class Pooled(Pooling):
     rates: int
     """How many members each kind has."""
     intercept: bool
+    share: Any = None
+    """The rule of fixed share, "1/t", or None."""
 
     kind_names = KIND_NAMES
+    proves_more = True
 
     def __post_init__(self) -> None:
         if unregularised(self.loss)[1]:
             raise SettingsError("Mixture: a regularised loss is not supported; use OGD for (λ/2)‖w‖².")
         require_loss(self.loss, "Mixture")
         self.require_rates()
+        object.__setattr__(self, "share", require_share("Mixture", self.share))
 
     @property
     def budget(self) -> int:
@@ -333,9 +356,10 @@ class Pooled(Pooling):
         return f"loss={self.loss!r}, budget={self.budget}"
 
     def explain(self, size: int) -> str:
+        how = words_for(self.loss, self.share)
         return (
             f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
-            f"{KINDS} kinds, mixed by exponential weights; {self.bytes_per_feature(None)} bytes a feature"
+            f"{KINDS} kinds, mixed by {how}; {self.bytes_per_feature(None)} bytes a feature"
         )
 
     def bytes_per_feature(self, point: Any) -> int:
@@ -352,7 +376,10 @@ class Pooled(Pooling):
 
     def frozen_weights(self, point: Any, intercept: bool) -> FrozenWeights | None:
         weights = None if point is None else point.frozen(intercept)
-        return None if weights is None else FrozenWeights(weights, point.frozen_risk(intercept), point.range())
+        if weights is None:
+            return None
+        still = Coordinate(weights, np.empty(0), point.memory[: len(MEMORY)].copy())
+        return FrozenWeights(still, point.frozen_risk(intercept), point.range(self.loss))
 
     def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[_Rule, PoolPoint]:
         size = size if room is None else room
@@ -375,6 +402,7 @@ class Pooled(Pooling):
             members=members,
             kinds=np.full(KINDS, 1.0 / KINDS),
             seats=np.arange(KINDS),
+            carried=np.zeros(KINDS),
             memory=memory,
             scratch=aligned_zeros((len(SCRATCH), KINDS * self.rates)),
             work=np.zeros((len(WORK), KINDS)),
@@ -383,7 +411,7 @@ class Pooled(Pooling):
             spots=np.zeros(NOTES + 2, dtype=np.int64),
             given=np.zeros(1, dtype=np.int64),
             rates=(0,) * self.rates,
-            way=ByChance(0) if chances else ByMean(0),
+            way=way_of(self.loss, self.share),
             exact=self.loss.quadratic,
             **begin_copies(size + 1, self.rates, NARROW, _precision(self.loss)),
         )
@@ -398,21 +426,30 @@ def Mixture(
     *,
     members: Any = None,
     budget: int | None = None,
+    share: Any = "1/t",
     intercept: bool = True,
     d: int | None = None,
 ) -> Learner:
-    """The default learner: no learning rate to choose (docs/theory.md, B12).
+    """Linear, with no learning rate to choose (docs/theory.md, B15 and B12).
 
-    Members of all rates and several kinds learn side by side in one pass, and their predictions are mixed with weights
-    proportional to e^{−η·loss so far}: for logistic loss the total is at most ln K more than the best member's. With
-    example weights above 1 it is w_max·ln K more, w_max the largest weight, plus what the rounds that raised it cost
-    (their predictions were made for smaller weights): `members.price_at_most` has that sum. Nothing is promised against
-    a member that has retired for being hopelessly behind. Units of features do not matter, nor do units and shift of
-    numeric labels. `budget` is the number of bytes that a feature may take in the tables that learn; fewer bytes, fewer
-    rates. Copies of the weights, by which the model to keep is chosen when learning stops (`Learner.frozen`), take
-    about 0.8 times as many again.
+    Members of all rates and several kinds learn side by side in one pass, and their predictions are mixed by how well
+    each has done. For logistic loss by fixed share, `share="1/t"`: a member's weight is multiplied by the probability
+    that it gave to the label, and after round t all share a part 1/(t + 1) of the weights. So a member that was bad for
+    long can come back, and on **every** stretch of rounds, up to round s, the mixture loses at most ln K + ln s more
+    than the member that was best there. With `share=None` the weights are proportional to e^{−loss so far}: over the
+    whole stream at most ln K more than the best member, and on stretches of it nothing is promised. With example
+    weights above 1 it is w_max times that, w_max the largest weight, plus what the rounds that raised it cost (their
+    predictions were made for smaller weights): `members.price_at_most` has that sum. Nothing is promised against a
+    member that has retired for being hopelessly behind, from then on. Other losses are mixed by AdaHedge, whatever
+    `share` is.
+
+    Units of features do not matter, nor do units and shift of numeric labels. `budget` is the number of bytes that a
+    feature may take in the tables that learn; fewer bytes, fewer rates. Copies of the weights, by which the model to
+    keep is chosen when learning stops (`Learner.frozen`), take about 0.8 times as many again.
 
     `members`, a list of learners or specs that share a loss, are mixed in their place: each learns what it would alone.
+
+    `loss` is any convex loss; `intercept` and `d` are as for `OGD`.
 
     >>> import rue
     >>> X, y = rue.census()
@@ -422,8 +459,8 @@ def Mixture(
     if members is not None:
         if budget is not None:
             raise SettingsError("Mixture: a budget is for the members it chooses itself: give members or a budget.")
-        return committee(members, loss, intercept, d)
+        return committee(members, loss, share, intercept, d)
     loss = make("loss", loss)
-    rates = 2 * LANES if budget is None else rates_within("Mixture", budget, _FIXED, _per_rate(loss))
-    algorithm = Pooled("Mixture", loss, rates, bool(intercept))
+    rates = 2 * LANES if budget is None else rates_in_budget("Mixture", loss, budget)
+    algorithm = Pooled("Mixture", loss, rates, bool(intercept), share)
     return Learner(algorithm, intercept=intercept, d=d)

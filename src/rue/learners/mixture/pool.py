@@ -32,7 +32,7 @@ import numpy as np
 from rue.compiled import noinline, values
 from rue.compiled.intrinsics import EIGHT, as_columns, as_rows, fetch, gather_rows, move_rows
 from rue.errors import DataError
-from rue.layout import MERGES, Layout
+from rue.layout import Layout, padded
 from rue.learners.mixture.columns import (
     NEAR,
     by_first_of,
@@ -43,13 +43,20 @@ from rue.learners.mixture.columns import (
     less_steep,
     visited,
 )
-from rue.learners.mixture.frozen import CONSTANT_GUESS, MEAN_OF_MEMBERS, Copies, next_copy, preferences
+from rue.learners.mixture.frozen import (
+    CONSTANT_GUESS,
+    FIRST_COPY,
+    MEAN_OF_MEMBERS,
+    Copies,
+    copy_anew,
+    next_copy,
+    preferences,
+)
 from rue.learners.mixture.layout import (
     ALONG,
     CENTRE,
     COLUMNS,
     CONSTANT,
-    COPIED,
     COPY,
     CURVATURE,
     DIAGONAL,
@@ -65,12 +72,10 @@ from rue.learners.mixture.layout import (
     LARGEST,
     LAST,
     LATEST,
-    LOSSES,
     LOW,
     LOWEST,
     MATRICES,
     MEAN,
-    MIXED,
     NARROW,
     POOL,
     PREDICTION,
@@ -90,9 +95,9 @@ from rue.learners.mixture.layout import (
     VISITS,
     WEIGHED,
 )
-from rue.learners.mixture.matrices import BY_ROUND, Matrices
-from rue.learners.mixture.merging import Lines, in_common_units, inverse_of_sums, pooled_moments, ratios
+from rue.learners.mixture.matrices import Matrices
 from rue.learners.mixture.mixing import Experts, inner
+from rue.learners.mixture.pooling import merge_pools
 from rue.learners.points import T
 from rue.memory import aligned_zeros
 from rue.norms import SMALL, UP
@@ -104,8 +109,14 @@ BY_VISIT = 0.99
 """What is left of the sums of kind 2 after a visit."""
 HOPELESS, FAR = 0.1, 500.0
 """Relative excess loss, and −log weight, beyond which a kind is dropped; both must be exceeded."""
+LITTLE = 0.1
+"""Where weights are shared, a kind whose mean weight is more is kept: it may be needed again."""
 PATIENCE, LOOK = 2**14, 2**10
 """After how many rounds it is first seen who is hopeless, and after how many more again."""
+LONG_PATIENCE = 2**16
+"""The same for kinds 0 to 3 where weights are shared."""
+TABLES = ("weights", "stats", "copies", "divisors", "slots")
+"""What has a row for each feature that has occurred, and behind them empty ones."""
 NOTES = 512
 """How many features of a row are worked on at once."""
 
@@ -134,6 +145,8 @@ class PoolPoint(NamedTuple):
     kinds: Any
     seats: Any
     """Index of each kind among those that run, in `kinds` and `members`; −1 − index if retired."""
+    carried: Any
+    """The mean weight of each kind over the rounds, those of late counting for more, where weights are shared."""
     memory: Any
     scratch: Any
     """The members' predictions, then the steps they take along f."""
@@ -151,7 +164,7 @@ class PoolPoint(NamedTuple):
     rates: Any
     """The number of rates as a tuple of that length, so that compiled loops know it."""
     way: Any
-    """How predictions are mixed: an object without content of class `ByChance` or `ByMean`."""
+    """How predictions are mixed: `ByChance` or `ByMean`."""
     exact: Any
     """Whether kinds 4 and 5 divide by the first value."""
     copies: Any
@@ -165,6 +178,15 @@ class PoolPoint(NamedTuple):
     @property
     def layout(self) -> Layout:
         return POOL
+
+    def __reduce__(self) -> Any:
+        """Copied and pickled with the rows of the tables that are in use alone: of a stage's 2¹⁸ few are."""
+        if self.lines is None:
+            return PoolPoint, tuple(self)
+        known, used = np.flatnonzero(self.lines), int(self.given[0]) + 1
+        tables = {name: getattr(self, name)[:used] for name in TABLES}
+        own = tuple(self._replace(lines=self.lines[known], **tables))
+        return _with_room, (own, known.astype(np.uint32), self.lines.size, len(self.stats))
 
     def size(self) -> Any:
         return self.lines.size
@@ -187,8 +209,12 @@ class PoolPoint(NamedTuple):
 
     def dot(self, row: Any) -> Any:
         """The mixture's prediction; the members' are left in `scratch`."""
+        return self.memory[CENTRE] + self.memory[UNIT] * self.mixed(row)
+
+    def mixed(self, row: Any) -> Any:
+        """The mixture's prediction, from the labels' centre and in their units."""
         self.predict_members(row)
-        return self.memory[CENTRE] + self.memory[UNIT] * self.experts().mixed(self.scratch, self.work)
+        return self.experts().mixed(self.scratch, self.work)
 
     def predict_members(self, row: Any) -> None:
         """Every member's prediction, in units of the labels, into `scratch`."""
@@ -234,6 +260,7 @@ class PoolPoint(NamedTuple):
         for i in range(many):
             fresh |= spots[i] == 0
         spots[room], spots[room + 1] = many, fresh
+        # `as_columns` reads eight rows at a time: the last ones are filled up with a row that exists.
         for i in range(many, -(-many // EIGHT) * EIGHT):
             spots[i], x[i] = spots[0], x[0]
         as_columns(notes, KNOWN, self.stats, spots, many)
@@ -363,6 +390,14 @@ class PoolPoint(NamedTuple):
         gone = seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0
         return gone != (m[USED] < 0.0) or (m[T] >= PATIENCE and int(m[T]) % LOOK == 0)
 
+    def note_weights(self) -> None:
+        """Enter the kinds' weights into their means, in which round t counts t times."""
+        by = 2.0 / (self.memory[T] + 1.0)
+        for kind in range(KINDS):
+            seat = self.seats[kind]
+            weight = self.kinds[seat] if seat >= 0 else 0.0
+            self.carried[kind] += by * (weight - self.carried[kind])
+
     @noinline
     def retire_some(self) -> None:
         """After a round: the matrices' kinds if there are too many features, and from time to time who is hopeless.
@@ -372,25 +407,39 @@ class PoolPoint(NamedTuple):
         """
         m, lowest, seats, out = self.memory, self.work[LOWEST], self.seats, -1
         if m[T] >= PATIENCE and int(m[T]) % LOOK == 0:
+            self.experts().find_lowest(self.work)
             best, most, first = math.inf, -math.inf, self.leader()
             for kind in range(KINDS):
                 if seats[kind] >= 0:
                     lost = lowest[seats[kind]]
                     best = min(best, lost)
-                    if lost > most and kind != first:
+                    if lost > most and kind != first and self.useless(kind):
                         out, most = kind, lost
+            # Both: a tenth of a small loss is little, and e^−500 is soon reached on a long stream by a kind that is
+            # hardly worse.
             if not (most - best > HOPELESS * abs(best) and FAR < m[ETA] * (most - best) < math.inf):
                 out = -1
         if seats[DIAGONAL] < 0 and seats[DIAGONAL + 1] < 0:
             m[USED] = -1.0
+        # From the last kind on, since `retire` swaps a kind with the last that runs.
         for kind in range(KINDS - 1, -1, -1):
             if seats[kind] >= 0 and (kind == out or (kind >= DIAGONAL and m[USED] < 0.0)):
-                place = seats[kind]
-                last = self.experts().retire(place)
-                for other in range(KINDS):
-                    if seats[other] == last:
-                        seats[other] = place
-                seats[kind] = -1 - last
+                self.retire(kind)
+
+    def useless(self, kind: Any) -> Any:
+        """Whether a kind that is far behind is not needed from time to time either, as far as weights can tell."""
+        late = kind >= DIAGONAL or not self.way.tracks() or self.memory[T] >= LONG_PATIENCE
+        return late and self.carried[kind] <= LITTLE
+
+    def retire(self, kind: Any) -> None:
+        """Retire a kind that runs."""
+        seats = self.seats
+        place = seats[kind]
+        last = self.experts().retire(place)
+        for other in range(KINDS):
+            if seats[other] == last:
+                seats[other] = place
+        seats[kind] = -1 - last
 
     def leader(self) -> Any:
         """The best of kinds 0 to 3: kept, because kinds 4 and 5 retire past 64 features."""
@@ -433,20 +482,54 @@ class PoolPoint(NamedTuple):
         used = q > 0.0
         return float(q[used] @ (self.candidates[LAST] + self.candidates[LATEST])[used] / tried)
 
+    def trials_of_frozen(self, intercept: bool) -> Any:
+        """What the frozen model has lost in each of the periods of `COPY`, by convexity at most; None if unknown."""
+        q = self._preferences(intercept)
+        return None if q is None else self.candidates[: len(COPY), q > 0.0] @ q[q > 0.0]
+
     def _preferences(self, intercept: bool) -> Any:
         """The share of each candidate in the frozen model; None before a copy has been tried."""
         if self.trial[: len(COPY)].sum() == 0.0:
             return None
         running = np.repeat(self.seats >= 0, len(self.rates))
-        return preferences(self.candidates, np.concatenate((running, [True, intercept, False])))
+        possible = np.concatenate((running, [True, intercept, False]))
+        return preferences(self.candidates, possible, float(self.memory[T]))
 
-    def range(self) -> tuple[float, float]:
-        """The range of the labels, to which predictions are clipped."""
+    def range(self, loss: Any) -> tuple[float, float]:
+        """What frozen predictions are clipped to.
+
+        Of numbers it is the range of the labels (learning clips to it too), on the side to which their mean is moving
+        wider by as much as it would grow in as many rounds again; labels that were never negative stay so. After t
+        rounds no log-odds are beyond ±ln(t + 1): so few examples cannot make it surer.
+        """
         m = self.memory
-        return float(m[CENTRE] + m[UNIT] * m[LOW]), float(m[CENTRE] + m[UNIT] * m[HIGH])
+        low, high = float(m[LOW]), float(m[HIGH])
+        if loss.log_odds:
+            sure = math.log(m[T] + 1.0)
+            return max(low, -sure), min(high, sure)
+        copied = float(self.trial[DUE]) / 2.0
+        if loss.task != "classify" and m[T] > copied >= FIRST_COPY:
+            # The mean of a straight trend has moved by half of what its labels have.
+            ahead = 2.0 * m[T] / (m[T] - copied) * (m[MEAN] - self.trial[CONSTANT])
+            reach, zero = min(high - low, abs(ahead)), -m[CENTRE] / m[UNIT] if m[UNIT] > 0.0 else low
+            if ahead > 0.0:
+                high += reach
+            else:
+                low = max(low - reach, zero) if low >= zero else low - reach
+        return float(m[CENTRE] + m[UNIT] * low), float(m[CENTRE] + m[UNIT] * high)
 
     def _mean_weights(self, shares: Any) -> Any:
         """Σ share·weights of the members, of features as the data has them; `shares` has a row for each kind."""
+        point = self._mean_in_units(shares)
+        point *= self.memory[UNIT]
+        point[0] += self.memory[CENTRE]  # which is 0 without an intercept
+        return point
+
+    def current_in_units(self) -> Any:
+        """`current`, for predictions from the labels' centre and in their units; with a row for each coordinate."""
+        return self._mean_in_units(self._shares())
+
+    def _mean_in_units(self, shares: Any) -> Any:
         r, seen, point = len(self.rates), np.flatnonzero(self.lines), np.zeros(self.lines.size)
         own_lines = self.lines[seen]
         stats, slots = self.stats[own_lines], self.slots[own_lines]
@@ -461,8 +544,6 @@ class PoolPoint(NamedTuple):
             for which in range(MATRICES):
                 own = self.matrices[which, slots[placed] - 1, :r]
                 point[seen[placed]] += own @ shares[DIAGONAL + which] / scale
-        point *= self.memory[UNIT]
-        point[0] += self.memory[CENTRE]  # which is 0 without an intercept
         return point
 
     def _shares(self) -> Any:
@@ -478,7 +559,7 @@ class PoolPoint(NamedTuple):
     # Room, and the form that files have.
 
     def grown(self, domain: Any, size: int) -> Any:
-        """Room for `size` coordinates; pages that nobody has written to take no memory."""
+        """Room for `size` coordinates; pages never written to take no memory."""
         used, lines, tables = int(self.given[0]) + 1, np.zeros(size, dtype=np.uint32), self._empty(size + 1)
         lines[: self.lines.size] = self.lines
         for name, table in tables.items():
@@ -487,7 +568,7 @@ class PoolPoint(NamedTuple):
 
     def _empty(self, rows: int, slots: Any = np.int32) -> dict[str, Any]:
         """Tables like its own, of so many rows, all zeros; with this type of slots."""
-        wide = {name: getattr(self, name) for name in ("weights", "stats", "copies", "divisors")}
+        wide = {name: getattr(self, name) for name in TABLES if name != "slots"}
         tables = {name: aligned_zeros((rows, table.shape[1]), table.dtype) for name, table in wide.items()}
         return {**tables, "slots": np.zeros(rows, dtype=slots)}
 
@@ -510,118 +591,38 @@ class PoolPoint(NamedTuple):
             table[1 : used.size + 1] = getattr(self, name)[used]
         return self._replace(lines=lines, given=given, **tables)
 
+    def occupied(self) -> Any:
+        """The coordinates whose feature has occurred, in their order."""
+        if self.lines is None:
+            return np.flatnonzero(self.stats.any(axis=1) | (self.slots != 0))
+        return np.flatnonzero(self.lines)
+
+    def picked(self, coordinates: Any) -> PoolPoint:
+        """`laid_out` with these coordinates alone, of those that are `occupied`."""
+        rows = coordinates if self.lines is None else self.lines[coordinates]
+        tables = {name: getattr(self, name)[rows] for name in TABLES}
+        return self._replace(lines=None, **{**tables, "slots": tables["slots"].astype(np.int64)})
+
+    def spread(self, coordinates: Any, size: int) -> PoolPoint:
+        """With room for `size` coordinates, of which those it has are these."""
+        lines = np.zeros(size, dtype=np.uint32)
+        lines[coordinates] = self.lines
+        return self._replace(lines=lines, **{name: padded(getattr(self, name), size + 1) for name in TABLES})
+
     def merged(self, algorithm: Any, parts: Sequence[PoolPoint]) -> PoolPoint:
-        """The pool of several parts of a stream together; it and the parts are `laid_out`.
-
-        The members' losses are added, and their shares follow from them; weights are averaged, in units in which all
-        parts have the same scales and the same centre and unit of the labels. Kind 4's matrix is 1 + Σhxxᵀ of all
-        examples; kind 5's, which forgets, is the mean of the parts'. A kind that has retired in a part has retired.
-        """
-        states = (self, *parts)
-        tables = in_common_units([state.stats for state in states])
-        pairs = zip(states, tables, strict=True)
-        ready = [{**s._asdict(), "stats": stats, "members": s._members_by_kind()} for s, stats in pairs]
-        merged = self._replace(**self.layout.merged(ready[0], ready[1:]))
-        _merge_labels(merged.memory, [state.memory for state in states])
-        lines = Lines([state.slots for state in states], NARROW)
-        narrow = not lines.too_many and all(state.memory[USED] >= 0.0 for state in states)
-        merged._average_weights(parts)
-        merged.matrices[...] = 0.0
-        if narrow:
-            for which in range(MATRICES):
-                merged._merge_matrix(which, lines, states)
-        merged.slots[...] = lines.slots(len(merged.slots)) if narrow else 0
-        merged.memory[USED] = float(lines.size) if narrow else -1.0
-        merged._seat([all(part.seats[kind] >= 0 for part in parts) for kind in range(KINDS)], states)
-        merged._copy_anew(algorithm.start(1)[0].constant(merged))
-        return merged
-
-    def _copy_anew(self, constant: float) -> None:
-        """Copy the weights that parts of a stream have together; what copies have lost so far becomes one period."""
-        seen, r = self.stats[:, VISITS] > 0.0, len(self.rates)
-        by_root, by_first, by_largest = divisors(self.stats)
-        by_matrix = self.stats[:, FIRST] if self.exact else by_root
-        self.divisors[...] = np.stack((by_root, by_first, by_largest, by_matrix), axis=1) * seen[:, None]
-        self.copies[...] = self.weights
-        self.copied_matrices[...] = self.matrices[:, :, :r]
-        self.candidates[COPIED, :MEAN_OF_MEMBERS] = self._shares().ravel()
-        for table in (self.candidates, self.trial):
-            table[LAST] = table[: len(COPY)].sum(axis=0)
-            table[EARLIER] = table[LATEST] = 0.0
-        self.trial[CONSTANT], self.trial[DUE] = constant, next_copy(float(self.memory[T]))
-
-    def _members_by_kind(self) -> Any:
-        """`members` in the order of the kinds' numbers; when kinds retire, they change places."""
-        members = self.members.reshape(len(self.members), KINDS, -1)
-        return members[:, self.places()].reshape(self.members.shape)
-
-    def _offset(self, part: PoolPoint) -> tuple[float, float]:
-        """What a part's weights are multiplied by to be in these units of the labels, and what its intercept lacks."""
-        m, own = self.memory, part.memory
-        if m[UNIT] == 0.0:
-            return 0.0, 0.0
-        return own[UNIT] / m[UNIT], (own[CENTRE] - m[CENTRE]) / m[UNIT]
-
-    def _average_weights(self, parts: Sequence[PoolPoint]) -> None:
-        """The mean of the parts' weights of kinds 0 to 3."""
-        r, total, after = len(self.rates), np.zeros(self.weights.shape), divisors(self.stats)
-        for part in parts:
-            before, (gain, lacking) = divisors(part.stats), self._offset(part)
-            for kind in range(DIAGONAL):
-                block = slice(COLUMNS[kind] * r, (COLUMNS[kind] + 1) * r)
-                by = ratios(after[kind % 3], before[kind % 3])  # kind 3 divides as kind 0 does
-                total[:, block] += part.weights[:, block] * (gain * by)[:, None]
-            total[0] += lacking  # of the intercept, whose feature is 1
-        limit = float(np.finfo(self.weights.dtype).max)
-        self.weights[...] = np.clip(total / len(parts), -limit, limit)
-
-    def _merge_matrix(self, which: int, lines: Lines, states: Sequence[PoolPoint]) -> None:
-        """The mean of the weights of kind 4 or 5, and its inverse."""
-        r, n, parts = len(self.rates), lines.size, states[1:]
-        scales = [divisors(state.stats)[0] for state in (self, *states)]
-        if self.exact:  # these kinds divide by the first value, whatever follows
-            scales = [np.where(state.stats[:, FIRST] > 0.0, state.stats[:, FIRST], 1.0) for state in (self, *states)]
-        after, *before = (scale[lines.coordinates] for scale in scales)
-        for k, part in enumerate(parts, 1):
-            gain, lacking = self._offset(part)
-            own = lines.rows(k, part.matrices[which, :, :r]) * (gain * ratios(after, before[k]))[:, None]
-            own[lines.coordinates == 0] += lacking
-            self.matrices[which, :n, :r] += own / len(parts)
-        matrices = [lines.information(k, state.matrices[which, :, r:]) for k, state in enumerate(states)]
-        with np.errstate(all="ignore"):
-            if self.exact:
-                units = [np.divide(own, after) for own in before]
-                matrices = [np.eye(n) + (A - np.eye(n)) * u * u[:, None] for A, u in zip(matrices, units, strict=True)]
-            forgets = BY_ROUND[which] < 1.0
-            sums = MERGES["averaged" if forgets else "added"](matrices[0], matrices[1:])
-        # Without forgetting no eigenvalue falls below the 1 it began with; with it, `turn` keeps
-        # the largest diagonal entry of the inverse at 10 or less; 0.1 is the limit that belongs to that.
-        self.matrices[which, :n, r:][:, :n] = inverse_of_sums(sums, 0.1 if forgets else 1.0)
-
-    def _seat(self, running: list[bool], states: Sequence[PoolPoint]) -> None:
-        """Give places to the kinds, those that run first, and shares to the members, which are in order of their kinds.
-
-        If parts have retired kinds so that none runs in all, the one of kinds 0 to 3 that runs in most of them goes on,
-        and its members are charged what the mixture lost in those parts in which they did not run.
-        """
-        m, members = self.memory, self.members.reshape(len(self.members), KINDS, -1)
-        if m[USED] < 0.0:
-            running[DIAGONAL:] = [False] * MATRICES
-        elif not any(running[DIAGONAL:]):
-            m[USED] = -1.0
-        base, parts = states[0], states[1:]
-        if not any(running):
-            kind = max(range(DIAGONAL), key=lambda kind: sum(part.seats[kind] >= 0 for part in parts))
-            running[kind] = True
-            absent = [part for part in parts if part.seats[kind] < 0]
-            members[LOSSES, kind] += sum(part.memory[MIXED] - base.memory[MIXED] for part in absent)
-        order = sorted(range(KINDS), key=lambda kind: not running[kind])
-        many = sum(running)
-        self.members[...] = members[:, order].reshape(self.members.shape)
-        for place, kind in enumerate(order):
-            self.seats[kind] = place if place < many else -1 - place
-        self.kinds[:many], self.kinds[many:] = 1.0 / many, -1.0
-        self.experts().resettle(self.work)
+        """The pool of several parts of a stream together (`merge_pools`); it and the parts are `laid_out`."""
+        states, size, seen = (self, *parts), len(self.stats), np.zeros(len(self.stats), dtype=bool)
+        seen[0] = True  # the intercept, if there is one
+        for state in states:
+            seen[state.occupied()] = True
+        rows = np.flatnonzero(seen)
+        base, *few = (state.picked(rows) for state in states)
+        merged: PoolPoint = merge_pools(base, few)
+        copy_anew(merged, merged._shares(), algorithm.start(1)[0].constant(merged))
+        tables = merged._empty(size, merged.slots.dtype)
+        for name, table in tables.items():
+            table[rows] = getattr(merged, name)
+        return merged._replace(**tables)
 
     def require_sane(self, algorithm: Any) -> None:
         """Refuse a state from a file that rounds could not go on from: what compiled code takes for granted."""
@@ -647,27 +648,11 @@ class PoolPoint(NamedTuple):
         kinds[:, list(COLUMNS)] = kinds.copy()
 
 
-def _merge_labels(m: Any, memories: Sequence[Any]) -> None:
-    """The numbers about the labels, of which only sums have been merged; the base's memory comes first.
-
-    Centre and unit are the base's, or of the first part that has them; range, mean and spread of the labels are those
-    of one pass.
-    """
-    begun = [own for own in memories if own[HELD] > 0.0]
-    if not begun:  # of two classes: the same in all
-        return
-    m[CENTRE] = begun[0][CENTRE]
-    units = [own[UNIT] for own in begun if own[UNIT] > 0.0]
-    gaps = [abs(own[CENTRE] - m[CENTRE]) for own in begun if own[CENTRE] != m[CENTRE]]
-    m[UNIT] = units[0] if units else math.ldexp(1.0, math.frexp(gaps[0])[1] - 1) if gaps else 0.0
-    if m[UNIT] == 0.0:
-        return
-    scaled = [own[UNIT] / m[UNIT] for own in memories]
-    shifts = [(own[CENTRE] - m[CENTRE]) / m[UNIT] if own[HELD] > 0.0 else 0.0 for own in memories]
-    pairs = list(zip(memories, scaled, shifts, strict=True))
-    known = [pair for pair in pairs if pair[0][HELD] > 0.0]
-    m[LOW] = min(shift + by * own[LOW] for own, by, shift in known)
-    m[HIGH] = max(shift + by * own[HIGH] for own, by, shift in known)
-    means = [shift + by * own[MEAN] for own, by, shift in pairs]
-    spreads = [by * by * own[SPREAD_OF_LABELS] for own, by, _ in pairs]
-    m[MEAN], m[SPREAD_OF_LABELS] = pooled_moments([own[HELD] for own in memories], means, spreads)
+def _with_room(own: tuple[Any, ...], known: Any, coordinates: int, rows: int) -> PoolPoint:
+    """The pool that `PoolPoint.__reduce__` took apart, with as much room as it had."""
+    point, lines = PoolPoint(*own), np.zeros(coordinates, dtype=np.uint32)
+    lines[known] = point.lines
+    tables = point._empty(rows)
+    for name, table in tables.items():
+        table[: int(point.given[0]) + 1] = getattr(point, name)
+    return point._replace(lines=lines, **tables)

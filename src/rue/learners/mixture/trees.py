@@ -27,9 +27,11 @@ class Leaf(NamedTuple):
         return k + 1
 
     def residual(self) -> Any:
+        """How far from its set the point may be."""
         return self.point.memory[RESIDUAL]
 
     def leaves(self) -> list[Any]:
+        """Its point, in a list."""
         return [self.point]
 
     def changed(self, change: Callable[[Any], Any]) -> Leaf:
@@ -45,19 +47,24 @@ class Branch(NamedTuple):
     second: Any
 
     def size(self) -> Any:
+        """For how many coordinates every point below has room."""
         return min(self.first.size(), self.second.size())
 
     @noinline
     def predict_all(self, row: Any, p: Any, k: Any) -> Any:
+        """Write the predictions of all points below from place k on; the place after the last."""
         return self.second.predict_all(row, p, self.first.predict_all(row, p, k))
 
     def residual(self) -> Any:
+        """The worst of the points below."""
         return max(self.first.residual(), self.second.residual())
 
     def leaves(self) -> list[Any]:
+        """The points below, in order."""
         return [*self.first.leaves(), *self.second.leaves()]
 
     def changed(self, change: Callable[[Any], Any]) -> Branch:
+        """The same tree with every point changed."""
         return Branch(self.first.changed(change), self.second.changed(change))
 
 

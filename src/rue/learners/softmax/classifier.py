@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +13,27 @@ import numpy as np
 from rue.compiled.intrinsics import LANES
 from rue.errors import BadExample, DataError, NoRoom
 from rue.learners import loop
+from rue.learners.frozen import Frozen
 from rue.learners.learner import Learner
 from rue.learners.mixture.columns import NEAR
-from rue.learners.mixture.layout import SHARES, VISITS
+from rue.learners.mixture.frozen import FIRST_COPY
+from rue.learners.mixture.layout import DUE, SHARES, VISITS
 from rue.learners.mixture.mixing import rates_within
 from rue.learners.one_example import complaint, dense_row, one_row, sparse_row
 from rue.learners.points import T
+from rue.learners.softmax.frozen import (
+    copied,
+    copied_mixture,
+    copy_anew,
+    every,
+    frozen_pool,
+    frozen_risk,
+    preferences,
+    try_out,
+    until_due,
+)
 from rue.learners.softmax.layout import CLOSED, HIGHEST, KINDS, WIDE
-from rue.learners.softmax.multiclass import LogLoss, Softmax, bytes_of, predict_classes, run_class_rows
+from rue.learners.softmax.multiclass import FULL, LogLoss, Softmax, bytes_of, predict_classes, run_class_rows
 from rue.learners.softmax.softmax import FLAT
 from rue.learners.turns import Turn
 from rue.ledger import Ledger, Silent
@@ -34,6 +49,29 @@ _NONE_NOTED = np.empty((0, 0))
 """In place of a matrix of probabilities, for `run_class_rows`: none were asked for."""
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class FrozenClasses(Frozen):
+    """`Frozen` of several classes: part of each prediction may be a constant, the frequencies of the classes."""
+
+    constant: float = 0.0
+    """The share of the constant."""
+    by_class: Any = None
+    """The frequencies of the classes 1, 2, …."""
+
+    def predict_many(self, X: Any) -> Any:
+        """A row of probabilities for each example, as `ClassLearner.predict` gives them."""
+        return self._with_constant(self.learner.predict_many(X))
+
+    def predict(self, x: Any) -> Any:
+        """The probabilities of one example."""
+        return self._with_constant(self.learner.predict(x))
+
+    def _with_constant(self, chances: Any) -> Any:
+        known = 1.0 - chances[..., :1]
+        chances[..., 1:] += self.constant * (known * self.by_class - chances[..., 1:])
+        return chances
+
+
 class ClassLearner(Learner):
     """A learner of classes numbered 1, 2, …, which may come at any time; made by `SoftmaxMixture`.
 
@@ -46,14 +84,19 @@ class ClassLearner(Learner):
     """Where the running block notes the probabilities of the classes."""
 
     @property
+    def _pool(self) -> Any:
+        """The learners over the features as they are: of a learner with stages, its linear one."""
+        return getattr(self._point, "raw", self._point)
+
+    @property
     def classes(self) -> int:
         """The highest number of a class that it has learnt."""
-        return 0 if self._point is None else int(self._point.memory[HIGHEST])
+        return 0 if self._point is None else int(self._pool.memory[HIGHEST])
 
     @property
     def seen(self) -> Any:
         """Which of the classes 1, 2, … up to the highest it has learnt."""
-        return np.zeros(0, dtype=bool) if self._point is None else self._point.counts[: self.classes] > 0.0
+        return np.zeros(0, dtype=bool) if self._point is None else self._pool.counts[: self.classes] > 0.0
 
     @property
     def names_of_next(self) -> int:
@@ -67,7 +110,37 @@ class ClassLearner(Learner):
         """The posterior mean of the members' weights, a column for each class, of features as the data has them."""
         if self._point is None:
             return np.zeros((self.coordinates, 0))
-        return _mean_weights(self._point, self.intercept)[: self.places, : self.classes]
+        return _mean_weights(self._pool, self.intercept)[: self.places, : self.classes]
+
+    def frozen(self) -> Frozen:
+        """The model that stays when learning stops: the members as `rue.learners.softmax.frozen` weighs them.
+
+        Of a learner with stages, these as `rue.learners.staged.class_frozen` weighs them.
+        """
+        with Turn(self, wait=True):
+            now = self.t, self.d
+            if self._frozen is not None and self._frozen[0] == now:
+                return self._frozen[1]
+            q = None if self._point is None else preferences(self._pool)
+            if q is None:
+                tried = self.algorithm.tries_frozen
+                return Frozen(self, False, chosen=False, untried=tried is not None and self.t >= tried)
+            pool, constant = frozen_pool(self._pool, q)
+            by_class = pool.counts[: self.classes] / pool.counts.sum()
+            risk, linear = frozen_risk(self._pool, q), self._standing(pool)
+            frozen: Frozen = FrozenClasses(linear, False, True, risk, constant=constant, by_class=by_class)
+            if self._pool is not self._point:
+                frozen = self._point.frozen(frozen, q, self._standing)
+            self._frozen = now, frozen
+            return frozen
+
+    def _standing(self, point: Any) -> ClassLearner:
+        """A learner of its own, with another point, which predicts when this one has gone on."""
+        state = self.__getstate__()
+        state["names"], state["numbering"] = copy.deepcopy(self.names), copy.deepcopy(self.numbering)
+        standing = type(self).__new__(type(self))
+        standing.__setstate__({**state, "_point": point})
+        return standing
 
     @property
     def bias(self) -> Any:
@@ -106,13 +179,10 @@ class ClassLearner(Learner):
 
     def _chances(self, rows: Any, x: Any) -> Any:
         """The probabilities of a single row."""
-        out = np.empty((1, 1 + self.classes))
-        kinds = type(None), type(rows)
-        if kinds not in self._run_rows:
-            self._run_rows[kinds] = predict_classes.resolve(self._point, rows, out, 0)
-        if self._run_rows[kinds](self._point, rows, out, 0)[1] != loop.OK:
+        chances, status = self._predict_rows(self._point, rows, 0)
+        if status != loop.OK:
             raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
-        return out[0]
+        return chances
 
     def predict_many(self, X: Any, average: bool = False) -> Any:
         """A row of probabilities for each example, as `predict` gives them, learning nothing."""
@@ -163,14 +233,79 @@ class ClassLearner(Learner):
                 self._probabilities = _NONE_NOTED
 
     def _run(self, rows: Any, block: Block, ledger: Any, out: Any, begin: int) -> tuple[int, int]:
-        return self._run_kernel(ledger, rows, block.labels(), block.column_of_weights(), out, begin)
+        return self._run_and_try(ledger, rows, block.labels(), block.column_of_weights(), out, begin)
+
+    def _run_and_try(self, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: int) -> tuple[int, int]:
+        """Learn rows in stretches that end where weights are copied, and score the copies on a sample of them."""
+        if self._pool is not self._point and self._point.running[-1] > 0.0:
+            return self._run_and_try_stages(ledger, rows, y, weights, out, begin)
+        end, status = begin, loop.OK
+        while status == loop.OK and end < y.size:
+            pool = self._pool
+            if until_due(pool) == 0:
+                copy_anew(pool)
+            first, before, copy_ = end, int(pool.memory[T]), copied(pool)
+            stop = min(y.size, first + until_due(pool))
+            end, status = self._run_kernel(ledger, rows, y[:stop], weights, out, first)
+            if copy_ is not None and end > first:
+                learnt = ~np.isnan(out[first:end])
+                learnt &= weights[first:end] > 0.0 if weights.size else True
+                rounds = before + np.cumsum(learnt) - 1  # how many had been learnt before each
+                for i in first + np.flatnonzero(learnt & (rounds % every(pool) == 0)):
+                    self._predict_rows(copy_, rows, int(i))
+                    try_out(pool, int(y[i]) - 1, float(weights[i]) if weights.size else 1.0, float(out[i]))
+        return end, status
+
+    def _run_and_try_stages(
+        self, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: int
+    ) -> tuple[int, int]:
+        """The same of stages: their copies are tried before the row is learnt, because they need the columns' past."""
+        end, status = begin, loop.OK
+        while status == loop.OK and end < y.size:
+            pool = self._pool
+            if until_due(pool) == 0:
+                copy_anew(pool)
+                self._point.copy_weights()
+            left = -int(pool.memory[T]) % every(pool) if pool.trial[DUE] > FIRST_COPY else until_due(pool)
+            if left == 0:
+                end, status = self._try_and_learn(ledger, rows, y, weights, out, end)
+            else:
+                stop = min(y.size, end + min(left, until_due(pool)))
+                end, status = self._run_kernel(ledger, rows, y[:stop], weights, out, end)
+        return end, status
+
+    def _try_and_learn(self, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, i: int) -> tuple[int, int]:
+        """Have all copies predict row i, learn it, and charge them if it was learnt."""
+        point, pool = self._point, self._pool
+        weight, known = float(weights[i]) if weights.size else 1.0, 1.0 - pool.reserve()
+        tried = weight > 0.0 and self._predict_rows(point._replace(raw=copied_mixture(pool)), rows, i)[1] == loop.OK
+        chances, of_stages = (pool.chances.copy(), point.copied_chances()) if tried else (None, None)
+        end, status = self._run_kernel(ledger, rows, y[: i + 1], weights, out, i)
+        if tried and end > i and not math.isnan(out[i]):
+            c, score = int(y[i]) - 1, known * float(pool.mixed[int(y[i]) - 1, 0])
+            pool.chances[...] = chances
+            try_out(pool, c, weight, score)
+            self._point.charge_copies(c, every(pool) * weight, of_stages, float(out[i]))
+        return end, status
+
+    def _predict_rows(self, point: Any, rows: Any, i: int) -> Any:
+        """The probabilities of row i by a point, and whether all was well; the members' are left in its `chances`."""
+        highest = int(getattr(point, "raw", point).memory[HIGHEST])
+        out, kinds = np.empty((i + 1, 1 + highest)), (type(point), type(rows))
+        if kinds not in self._run_rows:
+            self._run_rows[kinds] = predict_classes.resolve(point, rows, out, i)
+        status = self._run_rows[kinds](point, rows, out, i)[1]
+        return out[i], status
 
     def _run_kernel(self, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: int) -> tuple[int, int]:
-        args = self._point, ledger, rows, y, weights, out, begin, self._probabilities
-        kinds = type(ledger), type(rows)
-        if kinds not in self._run_rows:
-            self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
-        end, status = self._run_rows[kinds](self._rule_twin, *args)
+        kinds, end, status = (type(ledger), type(rows)), begin, FULL
+        while status == FULL:
+            args = self._point, ledger, rows, y, weights, out, end, self._probabilities
+            if kinds not in self._run_rows:
+                self._run_rows[kinds] = self._loop.resolve(self._rule, *args)
+            end, status = self._run_rows[kinds](self._rule_twin, *args)
+            if status == FULL:
+                self._point = self._point.with_room()
         return int(end), int(status)
 
     def _make_room(self, block: Block) -> Block:
@@ -235,7 +370,7 @@ class ClassLearner(Learner):
     def _learn_one(self, rows: Any, y: Any, weight: Any) -> int:
         self._admit(y)
         out = np.empty(1)
-        status = self._run_kernel(Silent(0), rows, np.array([float(y)]), np.array([float(weight)]), out, 0)[1]
+        status = self._run_and_try(Silent(0), rows, np.array([float(y)]), np.array([float(weight)]), out, 0)[1]
         return loop.REFUSED if status == loop.OK and math.isnan(out[0]) else status
 
 
@@ -269,14 +404,18 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
     return point
 
 
-def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int | None = None) -> ClassLearner:
-    """The default learner for more than two classes: no learning rate to choose (B12).
+def SoftmaxMixture(
+    *, budget: int | None = None, share: Any = "1/t", intercept: bool = True, d: int | None = None
+) -> ClassLearner:
+    """The linear learner for more than two classes, the first stage of the default: no learning rate (B15, B12).
 
     Softmax members of many rates and kinds learn side by side in one pass under log loss, and their probabilities are
-    mixed: the total is at most ln K more than that of the best member that has not retired; example weights above 1
-    cost more, as for `rue.Mixture`, and `members.price_at_most` says how much. Classes are numbered 1, 2, …
-    and may come at any time. Units of features do not matter. `budget` is the number of bytes a feature may take for
-    each class.
+    mixed with what `share` promises for `rue.Mixture`, against members that have not retired: at most ln K + ln s more
+    than the best member on every stretch of rounds up to round s. `members.price_at_most` says how much it is, example
+    weights above 1 included. Classes are numbered 1, 2, … and may come at any time. Units of features do not matter.
+    `budget` is the number of bytes a feature may take for each class.
+
+    `intercept` and `d` are as for `OGD`.
 
     >>> import rue
     >>> X, y = [[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]], ["a", "b", "c", "a", "b", "c"]
@@ -286,4 +425,4 @@ def SoftmaxMixture(*, budget: int | None = None, intercept: bool = True, d: int 
     rates = 2 * LANES
     if budget is not None:
         rates = rates_within("SoftmaxMixture", budget, bytes_of(0), bytes_of(1) - bytes_of(0), " for each class")
-    return ClassLearner(Softmax("SoftmaxMixture", LogLoss(), rates), intercept=intercept, d=d)
+    return ClassLearner(Softmax("SoftmaxMixture", LogLoss(), rates, share), intercept=intercept, d=d)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rue.layout import Array, Layout, Number, Numbers
-from rue.learners.mixture.layout import MIXING_MEMORY, RATED_MEMBERS, SCRATCH, STATS
+from rue.learners.mixture.layout import CANDIDATES, COPY, MIXING_MEMORY, RATED_MEMBERS, SCRATCH, STATS
 
 __all__ = [
     "CENTRED",
@@ -11,6 +11,9 @@ __all__ = [
     "CLASS_MEMORY",
     "CLASS_POOL",
     "CLOSED",
+    "COPIED_CLOSED",
+    "COPIED_ROUNDS",
+    "COPIED_USED",
     "FEATURE_STATS",
     "HIGHEST",
     "KINDS",
@@ -22,6 +25,7 @@ __all__ = [
     "SEEN",
     "SINCE",
     "SPREAD",
+    "TRIAL",
     "USED",
     "WIDE",
 ]
@@ -64,6 +68,15 @@ ROOM = Numbers(
 )
 ROW, CENTRED, PRODUCT = ROOM.indices("row", "centred", "product_0")
 
+TRIAL = COPY.followed_by(
+    Number("due", "The round after which the weights are copied next.", merge="derived", least=0.0),
+    Number("copied_rounds", "How many rounds had been learnt when they were copied.", merge="derived", least=0.0),
+    Number("copied_used", "How many features had a line then.", merge="derived", least=0.0),
+    Number("copied_closed", "1 if kinds 3 to 5 had retired then.", merge="derived", least=0.0),
+)
+"""About frozen copies (`rue.learners.softmax.frozen`); `due` is where that of `Mixture` is."""
+COPIED_ROUNDS, COPIED_USED, COPIED_CLOSED = TRIAL.indices("copied_rounds", "copied_used", "copied_closed")
+
 CLASS_POOL = Layout(
     Array("weights", "Weights of kinds 0 to 2.", ("coordinate", "class", "member"), dtype="float32"),
     Array("sums", "Sums of kinds 0 to 2.", ("coordinate", "class", SUMS)),
@@ -77,6 +90,13 @@ CLASS_POOL = Layout(
     Array("kinds", "The weight of each kind that runs; −1 for one that has retired.", ("kind",)),
     Array("memory", "The numbers.", (CLASS_MEMORY,)),
     Array("counts", "How many examples of each class were learnt.", ("class",), merge="added", least=0.0),
+    Array("copies", "Weights of kinds 0 to 2 when they were last copied.", ("coordinate", "class", "member"), since=6),
+    Array("copied_lines", "Weights of kinds 3 to 5 then.", ("line", "class", "member"), since=6),
+    Array("copied_stats", "Statistics of the feature then.", ("coordinate", FEATURE_STATS), since=6),
+    Array("copied_centres", "Mean and deviation of the line's feature then.", ("line", CENTRES), since=6),
+    Array("copied_counts", "How many examples of each class had been learnt then.", ("class",), least=0.0, since=6),
+    Array("candidates", "What frozen copies of each candidate have lost.", (CANDIDATES, "candidate"), since=6),
+    Array("trial", "Σ weight of the examples that this is about, and more numbers.", (TRIAL,), since=6),
     Array("scratch", "Rows of working memory for sums over members.", (SCRATCH, "member"), saved=False),
     Array("scores", "The members' scores, then their steps.", ("class of member",), saved=False),
     Array("chances", "The members' probabilities; 0 for a class never seen.", ("class of member",), saved=False),

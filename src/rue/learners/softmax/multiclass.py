@@ -6,7 +6,7 @@ new classes cost less than ln 2 by it, because Π (1 − 1/k²) over k ≥ 2 is 
 costs 2 ln(1 + s): however long the stream goes on after its last new class, the price stays as it is.
 
 To name the new class costs ln m in addition, if it is the m-th: in the order of their names it may stand at any of m
-places. Over a stream of C classes that is ln C!, what a learner pays that is told the C names and nothing else; without
+places. Over a stream of C classes that is ln C!, what a learner pays that knows the C names and nothing else; without
 it, noise of many classes would be learnt better than by the best constant, which knows them all.
 """
 
@@ -21,10 +21,12 @@ from rue.compiled import kernel, lanes, noinline, parameter
 from rue.compiled.arithmetic import higher, log
 from rue.errors import SettingsError
 from rue.learners import loop
+from rue.learners.mixture.frozen import FIRST_TRIAL
 from rue.learners.mixture.layout import COST, RATED_MEMBERS, RATES, SCRATCH, SHARES, STEP
-from rue.learners.mixture.mixing import Pooling, open_memory
+from rue.learners.mixture.mixing import ByChance, Pooling, open_memory, require_share
 from rue.learners.mixture.mixture import KIND_NAMES, margin_step
 from rue.learners.points import T
+from rue.learners.softmax.frozen import begin_copies
 from rue.learners.softmax.layout import (
     CENTRES,
     CLASS_MEMORY,
@@ -43,7 +45,17 @@ from rue.losses import Loss
 from rue.registry import register
 from rue.streams.labels import MOST_CLASSES
 
-__all__ = ["SOFTMAX_NAMES", "LogLoss", "Softmax", "bytes_of", "predict_classes", "run_class_rows"]
+__all__ = [
+    "FULL",
+    "GRID",
+    "SOFTMAX_NAMES",
+    "LogLoss",
+    "Softmax",
+    "SoftmaxRule",
+    "bytes_of",
+    "predict_classes",
+    "run_class_rows",
+]
 
 GRID, MATRIX_GRID = (2.0**-9, 2.0**5), (2.0**-6, 2.0**1)
 """The ends of the grid of rates: for kinds 0 to 3, and for 4 and 5; half those of `Mixture`.
@@ -63,6 +75,8 @@ NOTES = 512
 """For how many features of a row the directions are noted; those of the others are computed again."""
 MANY_FEATURES = 2**12
 """From how many features on only those that occur have a place, which holds numbers for each class and rate."""
+FULL = loop.BROKEN + 1
+"""Why a block stopped before a row: the stages need room for more features first."""
 _LEAST = 1e-30
 """Less than any probability that members give to a class they know."""
 _SUMS = 8 * WIDE
@@ -145,7 +159,7 @@ class SoftmaxRule:
             m[SINCE], m[SEEN], m[HIGHEST] = 0.0, m[SEEN] + 1.0, max(m[HIGHEST], c + 1.0)
         m[SINCE] += 1.0
         point.counts[c] += 1.0
-        experts.charge(cost, weight, point.scratch, point.scratch)  # which has a row to spare
+        experts.charge(cost, weight, m[T] + 1.0, point.scratch, point.scratch)  # which has a row to spare
         running = m[CLOSED] == 0.0
         point.measure(row, c, weight)
         if running and m[CLOSED] > 0.0:
@@ -236,8 +250,8 @@ def run_class_rows(
         return begin, loop.TOO_WIDE
     i, status, noted = begin, loop.OK, probabilities.shape[0] > 0
     while i < y.size and status <= loop.REFUSED:
-        status = loop.BROKEN
-        if rows.sound(i):
+        status = FULL if point.full() else loop.BROKEN
+        if status != FULL and rows.sound(i):
             row = rows.row(i)
             status = loop.UNORDERED if not row.ordered() else loop.TOO_WIDE if not row.fits(size) else loop.OK
         if status == loop.OK:
@@ -287,6 +301,8 @@ class Softmax(Pooling):
     loss: Any
     rates: int
     """How many members each kind has."""
+    share: Any = None
+    """The rule of fixed share, "1/t", or None."""
 
     kind_names = SOFTMAX_NAMES
 
@@ -294,6 +310,7 @@ class Softmax(Pooling):
         if type(self.loss) is not LogLoss:
             raise SettingsError("SoftmaxMixture: the loss is the log loss, which cannot be subclassed.")
         self.require_rates()
+        object.__setattr__(self, "share", require_share("SoftmaxMixture", self.share))
 
     @property
     def budget(self) -> int:
@@ -301,16 +318,17 @@ class Softmax(Pooling):
         return bytes_of(self.rates)
 
     def bytes_per_feature(self, point: Any) -> int:
-        """What a feature takes with room for the classes that came, and for a few more."""
-        return self.budget * int(point.classes()) + 8 * len(FEATURE_STATS) + 8
+        """What a feature takes with room for the classes that came, and for a few more; frozen copies included."""
+        return self.bytes_per_coordinate * int(point.classes()) + 16 * len(FEATURE_STATS) + 8
 
     def describe(self) -> str:
         return f"budget={self.budget}"
 
     def explain(self, size: int) -> str:
+        how = "exponential weights" if self.share is None else "fixed share"
         return (
             f"no step to choose: {KINDS * self.rates} members, {self.rates} rates from {GRID[0]:g} to {GRID[1]:g} of "
-            f"{KINDS} kinds, mixed by exponential weights; {self.budget} bytes a feature and class"
+            f"{KINDS} kinds, mixed by {how}; {self.bytes_per_coordinate} bytes a feature and class"
         )
 
     @property
@@ -320,14 +338,18 @@ class Softmax(Pooling):
 
     @property
     def bytes_per_coordinate(self) -> int:
-        """For each class; some forty bytes more, for the feature itself, are not counted."""
-        return self.budget
+        """For each class, frozen copies included; some seventy bytes more, for the feature itself, are not counted."""
+        return self.budget + 4 * WIDE * self.rates
+
+    @property
+    def tries_frozen(self) -> int | None:
+        return FIRST_TRIAL
 
     def start(self, size: int, first: Any = None, room: int | None = None) -> tuple[SoftmaxRule, ClassPool]:
         size = size if room is None else room
         size, r, classes = max(size, 1), self.rates, 4
         members = np.zeros((len(RATED_MEMBERS), KINDS * r))
-        members[SHARES] = 1.0
+        members[SHARES] = 1.0 if self.share is None else 1.0 / r
         grid, matrix_grid = (np.geomspace(*ends, r) for ends in (GRID, MATRIX_GRID))
         members[RATES] = np.concatenate([grid] * (WIDE + 1) + [matrix_grid] * 2)
         pool = ClassPool(
@@ -343,6 +365,12 @@ class Softmax(Pooling):
             kinds=np.full(KINDS, 1.0 / KINDS),
             memory=open_memory(CLASS_MEMORY, chances=True),
             counts=np.zeros(0),
+            copies=np.zeros((size, 0, WIDE * r), dtype=np.float32),
+            copied_lines=np.zeros((NARROW, 0, (KINDS - WIDE) * r)),
+            copied_stats=np.zeros((size, len(FEATURE_STATS))),
+            copied_centres=np.zeros((NARROW, len(CENTRES))),
+            copied_counts=np.zeros(0),
+            **begin_copies(r),
             scratch=np.zeros((len(SCRATCH), KINDS * r)),
             scores=np.zeros(0),
             chances=np.zeros(0),
@@ -351,5 +379,6 @@ class Softmax(Pooling):
             room=np.zeros((len(ROOM), NARROW)),
             notes=np.zeros((NOTES, 0, WIDE)),
             rates=(0,) * r,
+            way=ByChance(0.0 if self.share is None else 1.0),
         )
         return SoftmaxRule(self.loss), pool.admitting(classes)

@@ -33,16 +33,33 @@ from rue.compiled.intrinsics import LANES, collect_lanes, fetch, move_lanes
 from rue.errors import DataError
 from rue.layout import MERGES, Layout, padded
 from rue.learners.mixture.columns import NEAR, divisors
-from rue.learners.mixture.layout import ETA, FIRST, HEAVIEST, LARGEST, SHARES, SQUARES, VISITS
+from rue.learners.mixture.frozen import next_copy
+from rue.learners.mixture.layout import (
+    DUE,
+    EARLIER,
+    ETA,
+    FIRST,
+    HEAVIEST,
+    LARGEST,
+    LAST,
+    LATEST,
+    SHARES,
+    SQUARES,
+    VISITS,
+)
 from rue.learners.mixture.matrices import BY_ROUND
 from rue.learners.mixture.merging import Lines, in_common_units, inverse_of_sums, pooled_moments, ratios
-from rue.learners.mixture.mixing import ByChance, Experts
+from rue.learners.mixture.mixing import Experts
 from rue.learners.mixture.pool import BY_VISIT
 from rue.learners.points import T
+from rue.learners.softmax.frozen import copy_anew
 from rue.learners.softmax.layout import (
     CENTRED,
     CLASS_POOL,
     CLOSED,
+    COPIED_CLOSED,
+    COPIED_ROUNDS,
+    COPIED_USED,
     HIGHEST,
     KINDS,
     MEAN,
@@ -89,6 +106,15 @@ class ClassPool(NamedTuple):
     memory: Any
     counts: Any
     """For each class how many examples were learnt."""
+    copies: Any
+    """`weights` when they were last copied, and in the next four what belongs to them (`frozen`)."""
+    copied_lines: Any
+    copied_stats: Any
+    copied_centres: Any
+    copied_counts: Any
+    candidates: Any
+    """What frozen copies have lost, a column for each candidate."""
+    trial: Any
     scratch: Any
     scores: Any
     chances: Any
@@ -102,6 +128,8 @@ class ClassPool(NamedTuple):
     """For the first features of a row, and each class: their directions."""
     rates: Any
     """The number of rates as a tuple of that length, so that compiled loops know it."""
+    way: Any
+    """How predictions are mixed: `ByChance`."""
 
     @property
     def layout(self) -> Layout:
@@ -115,7 +143,11 @@ class ClassPool(NamedTuple):
         return self.counts.shape[0]
 
     def experts(self) -> Any:
-        return Experts(self.members, self.kinds, self.memory, ByChance(0))
+        return Experts(self.members, self.kinds, self.memory, self.way)
+
+    def full(self) -> Any:
+        """Whether a round needs more room than there is: never, unlike that of stages."""
+        return False
 
     def reserve(self) -> Any:
         """The probability of a class never seen: 1/(1 + s)², s the rounds since one came; 1 at first."""
@@ -196,8 +228,10 @@ class ClassPool(NamedTuple):
     def centred(self, line: Any, shift: Any) -> Any:
         """The mean of a line's feature, and Σ(x − mean)², the row in `room` included."""
         x, mean, n = self.room[ROW, line], self.centres[line, MEAN], self.memory[T] + 1.0
+        # Without an intercept nothing could make up for a mean that is taken away.
         if shift == 0:
             return 0.0, self.centres[line, SPREAD] + x * x
+        # Welford 1962: a sum of squares less n·mean² would cancel.
         after = mean + (x - mean) / n
         return after, self.centres[line, SPREAD] + (x - mean) * (x - after)
 
@@ -225,6 +259,7 @@ class ClassPool(NamedTuple):
         for c in range(int(self.memory[HIGHEST])):
             if self.counts[c] > 0.0:
                 for i in range(many):
+                    # Less the largest score, so that nothing overflows and the sum is at least 1.
                     chance = exp(scores[c * many + i] - top[i])
                     chances[c * many + i] = chance
                     total[i] += chance
@@ -469,7 +504,8 @@ class ClassPool(NamedTuple):
             sums = MERGES["averaged" if forgets else "added"](matrices[0], matrices[1:])
             merged.inverses[:, which] = 0.0
             merged.inverses[: lines.size, which, : lines.size] = inverse_of_sums(sums, 0.1 if forgets else 1.0)
-        merged.experts().resettle(merged.scratch)
+        merged.experts().resettle(merged.scratch, [state.experts().weights() for state in states])
+        copy_anew(merged, merged=True)
         return merged
 
     def _merge_numbers(self, lines: Lines, states: Sequence[ClassPool]) -> None:
@@ -552,3 +588,8 @@ class ClassPool(NamedTuple):
         weighty = (shares.reshape(KINDS, -1).sum(axis=1) > 0.0).all() and np.isfinite(shares).all()
         if not (self.kinds.max() > 0.0 and weighty and (m[[HEAVIEST, ETA]] >= 0.0).all()):
             raise DataError("its members have no weight")
+        trial = self.trial
+        due, copied = float(trial[DUE]), trial[[COPIED_ROUNDS, COPIED_USED, COPIED_CLOSED]]
+        fits = 0.0 <= copied[0] <= m[T] and copied[1] in range(int(used) + 1) and copied[2] in (0.0, 1.0)
+        if due != next_copy(due - 1.0) or not fits or (trial[[EARLIER, LAST, LATEST]] < 0.0).any():
+            raise DataError("the trials of its frozen copies are impossible")

@@ -32,6 +32,8 @@ def perceptron_bound(X: Any, y: Any, *, intercept: bool = True, mistakes: int | 
     M_T ≤ H + a²/2 + a√(H + a²/4) with H = Σ [1 − y_t⟨u, x_t⟩]₊ and a = ‖u‖·max‖x_t‖. `comparator` is the u, in the
     coordinates of a learner (the intercept first); any u gives a valid bound. `mistakes` is compared with it.
 
+    X and `y` are the stream, with labels −1 and +1.
+
     >>> perceptron_bound(np.eye(3), [1, -1, 1], intercept=False).value
     3.0
 
@@ -44,6 +46,8 @@ def separable_bound(X: Any, y: Any, *, intercept: bool = True, mistakes: int | N
     """B2, for the u of smallest norm whose margins are all ≥ 1; `met` is False when none was found.
 
     M_T ≤ (‖u‖·max‖x_t‖)², the square of the data's size over its margin.
+
+    X and `y` are the stream, with labels −1 and +1; `mistakes`, if given, are compared with the bound.
 
     >>> print(separable_bound([[3.0], [-2.0]], [1, -1], intercept=False))
     B2, data: M_T ≤ (‖u‖X)² = 2 with ‖u‖ = 0.5, X = 3

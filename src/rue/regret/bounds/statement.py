@@ -28,14 +28,16 @@ class Assumption:
     """
 
     name: str
+    """What it is about: a letter of the theorem, or words."""
     assumed: Any
     """A number, or words."""
     observed: Any
+    """The same, as it was on the run."""
     met: bool
 
     @classmethod
     def limit(cls, name: str, assumed: float, observed: float) -> Assumption:
-        """`observed` must not exceed `assumed`."""
+        """An assumption about the quantity `name`: what was `observed` must not exceed what is `assumed`."""
         return cls(name, float(assumed), float(observed), at_most(float(observed), float(assumed)))
 
     def __str__(self) -> str:
@@ -62,6 +64,7 @@ class Bound:
     """The inequality."""
     assumptions: tuple[Assumption, ...] = ()
     constants: dict[str, float] = dataclasses.field(default_factory=dict)
+    """The letters of the statement and their values."""
     observed: float | None = None
     """The regret or the mistakes it bounds, when known."""
     tolerance: float = 0.0

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rue.compiled import kernel, noinline, values
+from rue.errors import SettingsError
 from rue.learners import Learner
 from rue.learners.points import GRADIENTS, LARGEST, MASS, T
+from rue.regret.bounds.mistakes import MistakeProof
 from rue.regret.bounds.perceptron import stacked
+from rue.regret.bounds.telescope import Telescope
 from rue.steps import Seen
 from rue.streams import Block
 
@@ -86,13 +89,17 @@ class Trace:
     step: Any
     """The step as resolved, or None for a learner that has none."""
     coordinates: int
+    """The number of coordinates, the intercept's included."""
     start: Any
     """w_1, the point before the first round."""
     before: int
     """Rounds the learner had learnt before this run."""
     predictions: Any
+    """p_t, made before each update."""
     labels: Any
+    """y_t, as the loss takes them."""
     weights: Any
+    """The examples' weights."""
     losses: Any
     """ℓ(p_t, y_t), without weight and regulariser."""
     slopes: Any
@@ -100,11 +107,13 @@ class Trace:
     norms: Any
     """‖x_t‖, the intercept's 1 included."""
     alphas: Any
+    """α_t, how much each round counts."""
     gradient_squares: Any
     """‖∇‖² of the round's loss at w_t, with α_t and the regulariser."""
     etas: Any
     """η_t as used; NaN for a learner that has none."""
     lambda_: float = 0.0
+    """λ of the regulariser (λ/2)‖w‖², 0 where there is none."""
     point_squares: Any = None
     """‖w_t‖², for regularised losses."""
     coordinate_squares: Any = None
@@ -113,6 +122,8 @@ class Trace:
     """The worst distance to the domain that a projection left."""
     features: Any = None
     """The rows x_t themselves, where a theorem asks for them: the Perceptron's speaks of every u, B10 of x = 1."""
+    points: Any = None
+    """w_1, …, w_{T+1}, as rows, where they were asked for (`rue.trace` with `points=True`)."""
 
     @property
     def T(self) -> int:
@@ -140,10 +151,41 @@ class Trace:
         """M_T (Q4)."""
         return int(np.count_nonzero(self.labels * self.predictions <= 0.0))
 
+    def telescope(self, u: Any = None) -> Telescope:
+        """The proof of a regret bound on this run, term by term; needs `points=True` (docs/theory.md, P1 to P3).
+
+        `u` is any point of the domain, the intercept's weight first if there is one; by default the best in hindsight.
+
+        >>> import rue
+        >>> trace = rue.trace(rue.OGD("hinge", "ball:1", intercept=False), [[1.0]] * 3, [1, 1, 1], points=True)
+        >>> trace.telescope([1.0]).holds
+        True
+        """
+        return Telescope.of(self, u)
+
+    def mistake_proof(self, u: Any = None) -> MistakeProof:
+        """The proof of the Perceptron's mistake bound on this run; needs `points=True` (docs/theory.md, P4 and P5).
+
+        `u` is any point, the intercept's weight first if there is one; by default the one that makes B1 smallest.
+
+        >>> import rue
+        >>> trace = rue.trace(rue.Perceptron(intercept=False), [[1.0]], [1], points=True)
+        >>> trace.mistake_proof([1.0]).holds
+        True
+        """
+        if not is_perceptron(self.algorithm):
+            raise SettingsError(f"mistake_proof: it is about the Perceptron, not about {self.algorithm.name}.")
+        return MistakeProof.of(self, u)
+
     def tolerance(self, U: float) -> float:
         """What rounding may add to a regret against points of norm ≤ U (docs/theory.md, end of section 6).
 
         Where U is infinite, the minimiser of regularised rounds has norm ≤ max‖g_t‖/λ.
+
+        >>> import rue
+        >>> X, y = rue.census()
+        >>> 0.0 < rue.trace(rue.OGD("hinge", "ball:1"), X[:50], y[:50]).tolerance(1.0) < 1e-9
+        True
         """
         data = np.abs(self.slopes) / self.weights  # without weight
         if not math.isfinite(U):
@@ -158,13 +200,14 @@ class Trace:
 class Recording:
     """Accounts of every round, for a driver that replays a run (`rue.trace`); `trace` puts them together."""
 
-    def __init__(self, learner: Learner) -> None:
+    def __init__(self, learner: Learner, points: bool = False) -> None:
+        """`points` has the features kept whatever the theorems ask for, since a proof's terms need them too."""
         self._before = learner.t
         self._start, self._sums = learner.point, _sums(learner)
         self._tables: list[Any] = []
         self._features: list[tuple[Block, Any]] = []
         squares = learner.algorithm.family == "leader" and learner.loss.quadratic
-        self._keeps_features = squares or is_perceptron(learner.algorithm)
+        self._keeps_features = points or squares or is_perceptron(learner.algorithm)
         self._cursor = np.zeros(2)
 
     def ledger(self, learner: Learner, block: Block) -> Any:

@@ -34,8 +34,8 @@ def bounds(trace: Trace, *, regret: float | None = None, radius: float | None = 
     `regret` is what the bounds are compared with, when it is known: the regret of the rounds' losses (with weights and
     regulariser) against the domain. On an unbounded domain `radius` says against which u: those of norm ≤ radius in it.
 
-    Which theorems those are follows from facts that the algorithm and its step declare (`family`, `rule`). Of a step of
-    your own only what holds for any non-increasing step is said, of an algorithm of your own nothing.
+    Which theorems those are follows from facts that the algorithm and its step declare (`family`, `rule`). For a step
+    of your own there are only the theorems of any non-increasing step, for an algorithm of your own none.
 
     >>> import rue
     >>> X, y = rue.census()

@@ -32,6 +32,7 @@ class Certificate:
     """
 
     domain: Domain
+    """The set K of linear models it is about."""
     loss_total: float
     """Σ of the rounds' losses, the regulariser included where there is one."""
     regret_at_most: float
@@ -47,7 +48,7 @@ class Certificate:
     left_out: int = 0
     """Examples without a prediction (NaN), which the certificate is not about."""
     theorem: str = "D1"
-    """Which of D1 to D4 `regret_at_most` comes from."""
+    """Which of D1 to D4 `regret_at_most` comes from; D7 for models that change."""
     units: str = "raw"
     """`raw`, or `largest`: models are measured on features divided by their largest magnitude."""
     witnesses: int = 0
@@ -56,6 +57,12 @@ class Certificate:
     """The regulariser (λ/2)‖w‖² of every round."""
     mass: float = 0.0
     """Σ weight of the examples, by which losses are divided for their mean; 0 where it is not known."""
+    mapped: bool = False
+    """Whether the models are linear in the features that maps make too, not only in the data's own."""
+    window: tuple[int, int] | None = None
+    """The rounds that it is about, both ends included; None for all of them (D6)."""
+    changes: int | None = None
+    """How many times the models compared with may change, at borders of windows; None if never (D7)."""
 
     @property
     def radius(self) -> float | None:
@@ -75,14 +82,20 @@ class Certificate:
     def words(self) -> str:
         """What is proved, for a reader without theory: against which models, and how near to the best of them."""
         which = f"of norm ≤ {self.radius:,.7g}" if self.radius is not None else f"in {self.domain!r}"
+        if self.mapped:
+            which = f"over the features and the bins, pairs and trees made of them, {which}"
         if self.units == "largest":
             which += " (each feature in units of its largest magnitude)"
+        if self.changes:
+            which += f" that changes at most {'once' if self.changes == 1 else f'{self.changes} times'}"
+        where = "on this stream" if self.window is None else f"on rounds {self.window[0]:,} to {self.window[1]:,}"
         kind = ("a mean loss" if self.mass else "a loss") + (", regulariser included," if self.lambda_ else "")
         scale, least = 1.0 / self.mass if self.mass else 1.0, self.comparator_loss_at_least
         own = _shown(self.loss_total * scale)
         if not math.isfinite(least) or (least <= 0.0 and self._nothing):
-            return f"nothing is proved about linear models {which}; this learner had {kind} of {own}"
-        shown = f"no linear model {which} could have had {kind} below {rounded_down(least * scale)} on this stream"
+            here = "" if self.window is None else f" {where}"
+            return f"nothing is proved about linear models {which}{here}; this learner had {kind} of {own}"
+        shown = f"no linear model {which} could have had {kind} below {rounded_down(least * scale)} {where}"
         return f"{shown}; this learner had {own}{self._nearness}"
 
     @property

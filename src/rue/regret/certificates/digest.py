@@ -36,6 +36,9 @@ __all__ = ["CELLS", "NARROW", "Digest", "condenses", "open_digest", "shelved"]
 CELLS = 1024
 """How many means are left after the table, four times as long, has become full."""
 
+TOGETHER = 32
+"""How many cells are compared with each other once and for all: about the root of `CELLS`."""
+
 NARROW = 128
 """The most coordinates of a stream that is digested: in more dimensions means of so few cells say little."""
 
@@ -199,6 +202,8 @@ class Digest(NamedTuple):
         cells = int(self.totals[CELL])
         by = np.where(self.largest[FIRST:] > 0.0, self.largest[FIRST:], 1.0) if self.scaled else 1.0
         many = int(self.totals[REDUCED]) + 1
+        # Cuts are looked for anew after 1, 2, 3, 4, 6, 8, 12, … reductions only: between them rows are led to their
+        # cells by the old cuts, which takes no sorting.
         if len(self.cuts) and not _is_power(many) and (many % 3 or not _is_power(many // 3)):
             used = _lead(self.table, self.totals[USED], self.cuts, self.points[0], loss.depends_on == "margin")
             return self._replace(totals=np.array([used, many, cells]))
@@ -306,9 +311,8 @@ def _is_power(number: int) -> bool:
 
 def _least_squares(X: Any, y: Any, weights: Any) -> Any:
     """The point of least squares, a little towards 0 so that there is one; NaN where the numbers have overflowed."""
-    X, y, weights = X[::2], y[::2], weights[::2]  # enough for a direction
-    weighted = X * weights[:, None]
-    Q, b = np.einsum("ij,ik->jk", X, weighted), np.einsum("i,ij->j", y, weighted)
+    Q, b = np.zeros((X.shape[1], X.shape[1])), np.zeros(X.shape[1])
+    _normal_equations(X, y, weights, Q, b)
     Q[np.diag_indices(len(Q))] += 1e-6 * np.trace(Q) / max(1, len(Q)) + LEAST_PRODUCT
     try:
         return np.linalg.solve(Q, b)
@@ -316,16 +320,33 @@ def _least_squares(X: Any, y: Any, weights: Any) -> Any:
         return np.full(b.size, np.nan)
 
 
+@kernel
+def _normal_equations(X: Any, y: Any, weights: Any, Q: Any, b: Any) -> None:
+    """Add Σ weight·x xᵀ and Σ weight·y·x over every other row: enough for a direction."""
+    for i in range(0, y.size, 2):
+        for j in range(b.size):
+            weighted = weights[i] * X[i, j]
+            b[j] += weighted * y[i]
+            for k in range(j + 1):
+                Q[j, k] += weighted * X[i, k]
+    for j in range(b.size):
+        for k in range(j):
+            Q[k, j] = Q[j, k]
+
+
 @values
 class Cells(NamedTuple):
     """Rows gathered into cells, each a stretch of `order`.
 
     What a cell may lose along an axis is Σ n(e − ē)(h − h̄): for predictions e and slopes h at some point that is at
-    least what Jensen's inequality gives away at this point.
+    least what Jensen's inequality gives away at this point. The first axes are the features, with h = stray·e, the
+    last the predictions at some points.
     """
 
     e: Any
     h: Any
+    """The slopes at these points."""
+    stray: Any
     n: Any
     order: Any
     starts: Any
@@ -334,34 +355,66 @@ class Cells(NamedTuple):
     costs: Any
     middles: Any
     sums: Any
-    """For each cell Σn, then Σn·e, Σn·h and Σn·e·h along every axis."""
+    """For each cell Σn·e along every axis, Σn·h at every point, and Σn."""
+    squares: Any
+    """For each cell Σn·e² along every feature and Σn·e·h along the predictions."""
     cuts: Any
     leaves: Any
     """The node of each cell."""
+    tops: Any
+    """The costliest of each `TOGETHER` cells, the first if several are: so that not all are looked at for each cut."""
+
+    def costliest(self) -> Any:
+        """The cell that may lose most, the first if several may."""
+        worst = self.tops[0]
+        for g in range(1, self.tops.size):
+            if self.costs[self.tops[g]] > self.costs[worst]:
+                worst = self.tops[g]
+        return worst
+
+    def compare(self, c: Any) -> None:
+        """Look again for the costliest of those together with cell c."""
+        g = c // TOGETHER
+        top = g * TOGETHER
+        for k in range(top + 1, min(top + TOGETHER, self.costs.size)):
+            if self.costs[k] > self.costs[top]:
+                top = k
+        self.tops[g] = top
 
     @noinline
     def sweep(self, c: Any) -> None:
         """Add up cell c."""
-        sums, axes = self.sums[c], self.e.shape[1]
+        sums, squares, points = self.sums[c], self.squares[c], self.h.shape[1]
+        axes, features = self.e.shape[1], self.e.shape[1] - points
         for a in range(sums.size):
             sums[a] = 0.0
+        for a in range(axes):
+            squares[a] = 0.0
         for k in range(self.starts[c], self.ends[c]):
             i = self.order[k]
-            n = self.n[i]
-            sums[0] += n
-            for a in range(axes):
-                sums[1 + a] += n * self.e[i, a]
-                sums[1 + axes + a] += n * self.h[i, a]
-                sums[1 + 2 * axes + a] += n * self.e[i, a] * self.h[i, a]
+            n, row = self.n[i], self.e[i]
+            for a in range(features):
+                sums[a] += n * row[a]
+                squares[a] += n * row[a] * row[a]
+            for r in range(points):
+                e, h = row[features + r], self.h[i, r]
+                sums[features + r] += n * e
+                squares[features + r] += n * e * h
+                sums[axes + r] += n * h
+            sums[axes + points] += n
 
     @noinline
     def settle(self, c: Any) -> None:
         """Find the axis along which cell c may lose most, and its mean there."""
-        sums, axes = self.sums[c], self.e.shape[1]
+        sums, axes, points = self.sums[c], self.e.shape[1], self.h.shape[1]
+        features, n = axes - points, sums[axes + points]
         self.costs[c], self.axes[c], self.middles[c] = 0.0, 0, 0.0
         for a in range(axes):
-            mean = sums[1 + a] / sums[0]
-            cost = sums[1 + 2 * axes + a] - mean * sums[1 + axes + a]
+            mean, cost = sums[a] / n, self.squares[c, a]
+            if a < features:
+                cost = self.stray * (cost - mean * sums[a])
+            else:
+                cost -= mean * sums[axes + a - features]
             if cost > self.costs[c]:
                 self.costs[c], self.axes[c], self.middles[c] = cost, a, mean
 
@@ -397,11 +450,9 @@ def _divide(cells: Any, count: Any) -> Any:
     for c in range(count):
         cells.sweep(c)
         cells.settle(c)
+        cells.compare(c)
     while count < cells.starts.size:
-        worst = 0
-        for c in range(count):
-            if cells.costs[c] > cells.costs[worst]:
-                worst = c
+        worst = cells.costliest()
         if not cells.costs[worst] > 0.0:
             break
         if cells.divide(worst, count):
@@ -410,11 +461,15 @@ def _divide(cells: Any, count: Any) -> Any:
             cells.sweep(count)
             for a in range(cells.sums.shape[1]):
                 cells.sums[worst, a] -= cells.sums[count, a]
+            for a in range(cells.squares.shape[1]):
+                cells.squares[worst, a] -= cells.squares[count, a]
             cells.settle(worst)
             cells.settle(count)
+            cells.compare(count)
             count += 1
         else:
             cells.costs[worst] = 0.0
+        cells.compare(worst)
     return count
 
 
@@ -477,12 +532,14 @@ def _gathered(
     e = np.hstack([X, p])
     mean = product(n / n.sum(), e)
     e -= mean  # or else sums would cancel
-    h = np.hstack([e[:, :d] * (stray if 0.0 < stray < math.inf else 1.0), slopes])
+    stray = stray if 0.0 < stray < math.inf else 1.0
     sizes, axes = np.array([group.size for group in groups]), e.shape[1]
     (starts, ends, along), (costs, middles) = np.zeros((3, cells), dtype=np.int64), np.zeros((2, cells))
-    sums = np.zeros((cells, 1 + 3 * axes))
-    cuts, leaves = _uncut(2 * cells), np.arange(cells)
-    gathered = Cells(e, h, n, np.concatenate(groups), starts, ends, along, costs, middles, sums, cuts, leaves)
+    sums, squares = np.zeros((cells, axes + slopes.shape[1] + 1)), np.zeros((cells, axes))
+    cuts, leaves, tops = _uncut(2 * cells), np.arange(cells), np.arange(0, cells, TOGETHER)
+    tree = cuts, leaves, tops
+    order = np.concatenate(groups)
+    gathered = Cells(e, slopes, stray, n, order, starts, ends, along, costs, middles, sums, squares, *tree)
     gathered.ends[: sizes.size] = np.cumsum(sizes)
     gathered.starts[1 : sizes.size] = gathered.ends[: sizes.size - 1]
     count = _divide(gathered, sizes.size)

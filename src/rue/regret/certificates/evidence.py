@@ -30,11 +30,13 @@ from rue.regret.certificates.certificate import Certificate
 from rue.regret.certificates.curvature import Curvature, open_curvature
 from rue.regret.certificates.digest import FIRST, REDUCED, Digest, condenses, open_digest
 from rue.regret.certificates.digest import NARROW as DIGESTED
+from rue.regret.certificates.witnessed import WitnessWindows, open_witness_windows
 from rue.regret.certificates.witnesses import Pool, best_mixture, open_pool, watch
 from rue.regret.risk.ranges import largest_norm
 from rue.rows import SparseRows
 from rue.streams import Block, numbering
 from rue.streams.numbering import Numbering, spread
+from rue.windows import open_windows
 
 __all__ = ["Evidence", "Largest", "open_evidence"]
 
@@ -101,8 +103,11 @@ class Evidence:
     loss: Loss
     ledger: Ledger
     largest: Largest | None = None
+    """The largest magnitude of each feature, for certificates in units of it."""
     pool: Pool | None = None
+    """The witnesses of D3."""
     curvature: Curvature | None = None
+    """Σ x xᵀ and Σ y·x of D4, for square loss."""
     lambda_: float = 0.0
     """The rounds' regulariser (λ/2)‖w‖², which is not part of `loss` (D2)."""
     penalty: float = 0.0
@@ -123,13 +128,32 @@ class Evidence:
     its own index where there is no numbering."""
     magnitudes: Any = None
     """The largest magnitude of each feature as the learner knows it, if it divides features by them."""
+    witnessed: WitnessWindows | None = None
+    """What the witnesses have proved in each window; None where there are none, or too many features in use."""
 
-    def widen(self, size: int) -> None:
-        """Make room in the ledger for `size` coordinates."""
-        self.ledger = self.ledger.grown(size)
+    def widen(self, size: int, rows: Any = None) -> None:
+        """Make room in the ledger for `size` coordinates, and in its windows for those that occur in some `rows`.
+
+        >>> import numpy as np, rue
+        >>> from rue.regret.certificates.evidence import open_evidence
+        >>> evidence = open_evidence(rue.Hinge())
+        >>> evidence.widen(5)
+        >>> evidence.ledger.S.size
+        5
+        """
+        ledger = self.ledger.grown(size)
+        self.ledger = ledger if rows is None else ledger._replace(windows=ledger.windows.with_room(rows))
 
     def follow(self, learner: Any) -> None:
-        """Adopt the numbering of features of the learner whose blocks are to be entered."""
+        """Adopt the numbering of features of the learner whose blocks are to be entered.
+
+        >>> import numpy as np, rue
+        >>> from rue.regret.certificates.evidence import open_evidence
+        >>> evidence = open_evidence(rue.Hinge())
+        >>> evidence.follow(rue.Perceptron(d=3))
+        >>> evidence.numbering is None  # three features are not wide
+        True
+        """
         if learner.numbering is not self.numbering:
             moved = self.renumbered(learner.numbering, bool(learner.intercept))
             self.__dict__.update(moved.__dict__)
@@ -137,7 +161,16 @@ class Evidence:
             self.coordinates = max(self.coordinates, learner.coordinates)
 
     def renumbered(self, numbering: Numbering | None, intercept: bool) -> Evidence:
-        """The same with features where a numbering has them, which learns those it does not know."""
+        """The same with features where a numbering has them, which learns those it does not know.
+
+        With an `intercept` coordinate 0 stays where it is.
+
+        >>> import rue
+        >>> from rue.streams.numbering import Numbering
+        >>> run = rue.learn([[1.0], [-1.0]], [1, -1], learner="ogd")
+        >>> run.evidence.renumbered(Numbering(), True).coordinates
+        2
+        """
         if self.numbering is None and numbering is not None and self.ledger.S.size <= numbering.base + int(intercept):
             size = self.ledger.S.size  # every feature stays where it is
             return dataclasses.replace(self, numbering=numbering, coordinates=size, intercept=intercept)
@@ -155,7 +188,8 @@ class Evidence:
                 f"the certificate for this set needs all {size:,} coordinates, {gibibytes(40 * size)}, more than the "
                 f"{gibibytes(memory_limit())} that there are: ask for a ball (radius=…)."
             )
-        moved: dict[str, Any] = {"ledger": self.ledger._replace(S=spread(self.ledger.S, to, size))}
+        windows = self.ledger.windows.moved(to, size)
+        moved: dict[str, Any] = {"ledger": self.ledger._replace(S=spread(self.ledger.S, to, size), windows=windows)}
         if self.largest is not None:
             moved["largest"] = Largest(spread(self.largest.magnitudes, to, size))
         if self.pool is not None:
@@ -174,7 +208,14 @@ class Evidence:
         return dataclasses.replace(self, **moved, **wide)
 
     def in_places(self, array: Any, coordinates: Any) -> Any:
-        """Numbers for these coordinates (for all, in order, if None) as numbers for the places of a wide stream."""
+        """An `array` for these coordinates (for all, in order, if None) as one for the places of a wide stream.
+
+        >>> import numpy as np, rue
+        >>> from rue.streams.numbering import Numbering
+        >>> wide = rue.learn([[1.0], [-1.0]], [1, -1], learner="ogd").evidence.renumbered(Numbering(), True)
+        >>> wide.in_places(np.array([10.0, 20.0]), None)  # the second place is that of features never seen
+        array([10.,  0., 20.])
+        """
         assert self.numbering is not None
         shift, coordinates = int(self.intercept), np.arange(array.size) if coordinates is None else coordinates
         known = np.flatnonzero(coordinates[: array.size] >= shift)
@@ -189,13 +230,20 @@ class Evidence:
         if self.numbering is None and block.sparse and block.width > max(numbering.WIDE, self.ledger.S.size):
             self.coordinates, self.intercept = self.ledger.S.size, intercept
             self.numbering = Numbering(max(0, self.ledger.S.size - int(intercept)))
-        if self.numbering is None:
+        if self.numbering is None or block.numbering is self.numbering:
             return block
         self.coordinates = max(self.coordinates, block.width + int(intercept))
         return block.numbered(self.numbering, adding=True)
 
     def room_for(self, needed: int) -> int:
-        """How many places arrays are to have where so many are needed: twice as many as before, of wide streams."""
+        """How many places arrays are to have where so many are `needed`: twice as many as before, of wide streams.
+
+        >>> import numpy as np, rue
+        >>> from rue.regret.certificates.evidence import open_evidence
+        >>> evidence = open_evidence(rue.Hinge())
+        >>> evidence.room_for(7)
+        7
+        """
         has = self.ledger.S.size
         return needed if self.numbering is None or needed <= has else max(needed, 2 * has)
 
@@ -204,11 +252,21 @@ class Evidence:
         fields = [(name, getattr(self, name)) for name in ("largest", "pool", "curvature", "digest")]
         return [(name, keeper) for name, keeper in fields if keeper is not None]
 
-    def enter(self, block: Block, predictions: Any, intercept: bool, before: int) -> int:
-        """Score a block by the predictions of any model; how many of its examples had none (NaN), or no finite loss."""
+    def enter(self, block: Block, predictions: Any, intercept: bool, before: int, mapped: Any = None) -> int:
+        """Score a block by the predictions of any model; how many of its examples had none (NaN), or no finite loss.
+
+        With an `intercept` the models compared with have one; `before` is how many rows came before the block, for
+        messages. `mapped` are the sums of maps (`MappedSums`), which then get the same rows.
+
+        >>> import numpy as np, rue
+        >>> from rue.regret.certificates.evidence import open_evidence
+        >>> evidence = open_evidence(rue.Hinge())
+        >>> evidence.enter(rue.Block([[1.0], [2.0]], y=[1, 1]), np.array([0.5, np.nan]), True, 0)
+        1
+        """
         block = self._numbered(block, intercept)
         size, predictions = block.width + int(intercept), np.array(predictions)  # rows that are left out become NaN
-        self.widen(self.room_for(size))
+        self.widen(self.room_for(size), block.rows(intercept))
         y, weights = block.labels(), block.column_of_weights()
         ledger = self.ledger._replace(trusted=trusted_range(self.loss))  # it shares the arrays
         end, left_out = keep_accounts(self.loss, ledger, block.rows(intercept), y, weights, predictions, 0)
@@ -223,6 +281,8 @@ class Evidence:
                 f"each feature once, the label {self.loss.labels}, the weight ≥ 0.",
             )
         self.watch(block, predictions, intercept, size)
+        if mapped is not None:
+            mapped.enter(self.loss, block.rows(intercept), y, weights, predictions, self.room_for(size))
         return int(left_out)
 
     def watch(self, block: Block, predictions: Any, intercept: bool, size: int, adds_gradients: bool = False) -> None:
@@ -230,6 +290,15 @@ class Evidence:
 
         `size` is the number of coordinates, or of rows in the arrays, there is to be room for. With `adds_gradients`
         S = Σ g_t x_t is updated too, which a `Ledger` that does not add gradients has left to the caller.
+
+        `predictions` and `intercept` are as for `enter`, which calls this.
+
+        >>> import numpy as np, rue
+        >>> from rue.regret.certificates.evidence import open_evidence
+        >>> evidence = open_evidence(rue.Hinge(), units="largest")
+        >>> evidence.watch(rue.Block([[3.0]], y=[1]), np.array([0.5]), True, 2)
+        >>> evidence.scales()
+        array([1., 3.])
         """
         room = self.room_for(size)
         condensed, width = self._in_columns(block, intercept, size)
@@ -238,18 +307,21 @@ class Evidence:
             setattr(self, name, keeper.grown(width if condenses else size if name == "curvature" else room))
         y, weights, rows = block.labels(), block.column_of_weights(), block.rows(intercept)
         if adds_gradients:
-            self.widen(room)
-            if not add_up(self.loss, open_ledger()._replace(S=self.ledger.S), rows, y, weights, predictions):
+            self.widen(room, rows)
+            gradients = open_ledger()._replace(S=self.ledger.S, windows=self.ledger.windows)
+            if not add_up(self.loss, gradients, rows, y, weights, predictions):
                 raise BadExample(0, "the block does not fit what was predicted for it.")
         if self.pool is not None:
             occurring = rows.indices if isinstance(rows, SparseRows) else np.arange(block.width)
             self.pool = self.pool.claimed(occurring, rows.shift)
+            self.witnessed = None if self.witnessed is None else self.witnessed.with_room(self.pool)
         for name, keeper in self._accumulators():
             shown = condensed if name == "digest" or (name == "curvature" and self.unasked) else block
             first = rows if shown is block else shown.rows(intercept)
             given, end = first, 0
             while end < len(block):
-                end = watch(self.loss, keeper, given, y, weights, predictions, end)
+                look = self.witnessed.watch if name == "pool" and self.witnessed is not None else watch
+                end = look(self.loss, keeper, given, y, weights, predictions, end)
                 if isinstance(keeper, Digest) and keeper.full():
                     if self.unasked and width > NARROW:
                         self.digest = self.columns = None
@@ -270,7 +342,7 @@ class Evidence:
             return block, size
         if self.numbering is None and self.columns is None and size > most and block.sparse:
             rows: Any = block.rows(False)
-            if np.unique(rows.indices[:FEW]).size < most:
+            if np.unique(rows.indices[:FEW]).size + int(intercept) <= most:
                 self.columns, self.intercept = Numbering(max(0, self._condensed_size() - int(intercept))), intercept
         if self.columns is not None:
             block = block.numbered(self.columns, adding=True)
@@ -288,7 +360,7 @@ class Evidence:
         return 0 if self.curvature is None else int(self.curvature.moment.size)
 
     def merged(self, other: Evidence) -> Evidence:
-        """The evidence of two parts of a stream together, whichever learners they had.
+        """The evidence of two parts of a stream together, this and the `other`, whichever learners they had.
 
         >>> import rue
         >>> X, y = rue.census()
@@ -307,6 +379,13 @@ class Evidence:
         of one pass with the same predictions, up to rounding. The digest may prove less than one pass's, see its
         `merge`; parts whose evidence begins afresh and is put together by `merged` prove more. A part that has entered
         nothing does not count; if one alone has, a copy of it is returned.
+
+        >>> import copy, rue
+        >>> X, y = rue.census()
+        >>> base = rue.learn(X[:100], y[:100], learner="ogd").evidence
+        >>> parts = [copy.deepcopy(base), copy.deepcopy(base)]
+        >>> int(base.merge(parts).ledger.sums[0])  # nothing has been entered since
+        100
         """
         for part in parts:
             self._require_like(part)
@@ -330,10 +409,17 @@ class Evidence:
         if base.numbering is None and all(own is not None for own in known):
             both["magnitudes"] = Largest(known[0]).merge([Largest(own) for own in known[1:]]).magnitudes
         ledger = base.ledger.merge([part.ledger for part in parts])
+        pools = [part.pool for part in (base, *parts) if part.pool is not None]
+        windows = [part.witnessed for part in parts if part.witnessed is not None]
+        if "pool" in both and base.witnessed is not None and len(windows) == len(parts):
+            both["witnessed"] = base.witnessed.merge(windows, pools, both["pool"])
         penalty = base.penalty + sum(part.penalty - base.penalty for part in parts)
-        both |= {"numbering": base.numbering, "intercept": parts[0].intercept, "columns": base.columns}
+        both |= {"numbering": base.numbering, "intercept": parts[0].intercept}
         both["coordinates"] = max(part.coordinates for part in parts)
         both["unasked"] = any(part.unasked for part in parts)
+        in_columns = ("digest", "curvature") if both["unasked"] else ("digest",)
+        if any(both.get(name) is not None for name in in_columns):  # a part may have met too many, and given them up
+            both["columns"] = base.columns
         return Evidence(self.loss, ledger, lambda_=self.lambda_, penalty=penalty, **both)
 
     def _require_like(self, other: Evidence) -> None:
@@ -343,11 +429,13 @@ class Evidence:
     def _empty(self) -> Evidence:
         """Evidence of the same kind with nothing in it."""
         keepers = dict(self._accumulators())
+        pool = self.pool.empty() if self.pool is not None else None
         return dataclasses.replace(
             self,
-            ledger=open_ledger(),
+            ledger=open_ledger(windows=open_windows()),
             largest=Largest(np.zeros(1)) if "largest" in keepers else None,
-            pool=self.pool.empty() if self.pool is not None else None,
+            pool=pool,
+            witnessed=None if pool is None else open_witness_windows(pool),
             curvature=open_curvature() if "curvature" in keepers else None,
             digest=self.digest.empty() if self.digest is not None else None,
             penalty=0.0,
@@ -356,7 +444,14 @@ class Evidence:
         )
 
     def scales(self) -> Any:
-        """The largest magnitude of each feature, or None if there is no such sum."""
+        """The largest magnitude of each feature, or None if there is no such sum.
+
+        >>> import numpy as np, rue
+        >>> from rue.regret.certificates.evidence import open_evidence
+        >>> evidence = open_evidence(rue.Hinge())
+        >>> evidence.scales() is None
+        True
+        """
         if self.largest is not None:
             return self.largest.magnitudes
         if self.pool is not None and self.pool.largest.size:
@@ -385,6 +480,13 @@ class Evidence:
         unbounded set D1 and D3 prove nothing unless the features' magnitudes were added up: without them it is not
         known how far rounding has moved S. `scales` are of the coordinates that have a row in the arrays here (sparse,
         wide data). Without `thorough` the digest and curvature are left out, which need a search.
+
+        `domain` is the set, and `left_out` how many examples are not in the sums, which the sentence says.
+
+        >>> import rue
+        >>> run = rue.learn([[1.0], [-1.0]], [1, -1], learner=rue.OGD("hinge", "ball:1"))
+        >>> run.evidence.certificate(rue.Ball(1)).theorem
+        'D1'
         """
         if units is None:
             free = self.magnitudes is not None or (self.digest is not None and not self.digest.radii.size)
@@ -407,19 +509,19 @@ class Evidence:
         theorem, alone = "D1", A + height
         if self.lambda_ > 0.0:
             theorem, alone = "D2", A + self.penalty + self._regularised(domain, S, height)
-        alone += self._underflown(domain, by)
+        alone += self.underflown(domain, by)
         if not (math.isfinite(alone) and math.isfinite(total)):
             alone = math.inf
         at_least = total - alone if alone < math.inf else -math.inf
-        if self.loss.nonnegative and at_least <= max(self._rounding * (total + abs(A)), LEAST_SQUARE):
+        if self.loss.nonnegative and at_least <= max(self.rounding * (total + abs(A)), LEAST_SQUARE):
             at_least = 0.0  # below rounding error: use ℓ ≥ 0 instead
         witnesses, seen = 0, -math.inf
         if self.pool is not None and self.lambda_ == 0.0:
             witnesses = int(self.pool.radii.size)
-            seen = self._witnessed(domain, by, total - A - self._rounding * (abs(total) + abs(A)), S, magnitudes)
+            seen = self._witnessed(domain, by, total - A - self.rounding * (abs(total) + abs(A)), S, magnitudes)
         divisors = self._in_the_columns(domain, by)
         if self.digest is not None and self.lambda_ == 0.0 and thorough and divisors is not None:
-            seen = max(seen, self.digest.at_least(self.loss, domain, divisors, self._rounding))
+            seen = max(seen, self.digest.at_least(self.loss, domain, divisors, self.rounding))
         if seen > max(at_least, LEAST_SQUARE if self.loss.nonnegative else -math.inf):
             theorem, at_least = "D3", seen
         if self.curvature is not None and self.lambda_ == 0.0 and thorough:
@@ -467,7 +569,7 @@ class Evidence:
     def _error_of(self, S: Any, magnitudes: Any, loss: float) -> Any:
         """How far off each S_j = Σ g_t x_tj may be: γ·G·s_j by rounding, and T·2⁻¹⁰⁷⁴·(1 + s_j) by underflow.
 
-        γ is `_rounding`, s_j the feature's largest magnitude, and G ≥ Σ|g_t|: |g_t| ≤ weight·L for a Lipschitz loss,
+        γ is `rounding`, s_j the feature's largest magnitude, and G ≥ Σ|g_t|: |g_t| ≤ weight·L for a Lipschitz loss,
         and g_t² ≤ 2β·weight²·ℓ for a β-smooth one that is never negative, so Σ|g_t| ≤ √(2β·Σweight·Σ(weight·ℓ)). A
         feature that has never occurred has S_j = 0 exactly; of unknown features nothing is known.
         """
@@ -480,7 +582,7 @@ class Evidence:
             slopes = min(slopes, math.sqrt(2.0 * self.loss.smooth * mass) * math.sqrt(loss))
         s = np.zeros(S.size)
         s[: min(S.size, magnitudes.size)] = magnitudes[: S.size]
-        return np.where(s > 0.0, self._rounding * slopes * s + rounds * LOST * (1.0 + s), 0.0)
+        return np.where(s > 0.0, self.rounding * slopes * s + rounds * LOST * (1.0 + s), 0.0)
 
     def _exact(self, curvature: Curvature, domain: Domain, by: Any) -> float:
         """D4."""
@@ -499,22 +601,38 @@ class Evidence:
         inside = (coordinates >= 0) & (coordinates < by.size)
         return np.where(inside, by[np.where(inside, coordinates, 0)], 1.0)
 
-    def _underflown(self, domain: Domain, by: Any) -> float:
+    def underflown(self, domain: Domain, by: Any) -> float:
         """How far off ⟨S, u⟩ may be because products g_t·x_t underflowed; 0 where that is less than any bound shows.
 
         It matters where features, or the points compared with, are extreme: |u_j| ≤ U/s_j times 5e-324 a round.
+        The points are those of a `domain`, their coordinates divided `by` these.
+
+        >>> import numpy as np, rue
+        >>> from rue.regret.certificates.evidence import open_evidence
+        >>> open_evidence(rue.Hinge()).underflown(rue.Ball(1.0), np.ones(2))
+        0.0
         """
         rounds, reach = float(self.ledger.sums[accounts.EXAMPLES]), _reach(domain, by.size)
         lost = rounds * LOST * math.sqrt(by.size) / float(by.min(initial=1.0)) * reach
         return lost if lost > LEAST_PRODUCT else 0.0
 
     @property
-    def _rounding(self) -> float:
+    def rounding(self) -> float:
         """How far off a sum over the rounds may be, relative to the terms (docs/theory.md, end of section 6)."""
         return (float(self.ledger.sums[accounts.EXAMPLES]) + 10.0) * 4e-16
 
     def divisors(self, units: str, scales: Any, size: int) -> Any:
-        """What each coordinate is divided by in these units."""
+        """What each coordinate is divided by in these units.
+
+        `units` are `raw` or `largest`; `scales`, if given, replace the magnitudes that were added up; `size` is the
+        number of coordinates.
+
+        >>> import numpy as np, rue
+        >>> from rue.regret.certificates.evidence import open_evidence
+        >>> evidence = open_evidence(rue.Hinge())
+        >>> evidence.divisors("raw", None, 3)
+        array([1., 1., 1.])
+        """
         if units == "raw":
             return np.ones(size)
         if units != "largest":
@@ -549,8 +667,8 @@ class Evidence:
     def _witnessed(self, domain: Domain, by: Any, constant: float, S: Any, magnitudes: Any) -> float:
         """D3: the best lower bound that a witness, or a mixture of them and the learner, gives."""
         assert self.pool is not None
-        pool, constants = self.pool, np.append(self.pool.constants(self._rounding), constant)
-        constants = constants - self._underflown(domain, by)
+        pool, constants = self.pool, np.append(self.pool.constants(self.rounding), constant)
+        constants = constants - self.underflown(domain, by)
         if domain.centred_radius is not None:
             inner = pool.inner(S, by)
             return best_mixture(constants, inner, domain.centred_radius, pool.norms(S, by, inner))
@@ -643,4 +761,6 @@ def open_evidence(
     if digested:
         digest = open_digest((), True)
     exact = open_curvature() if curvature or (unasked and loss.quadratic) else None
-    return Evidence(loss, open_ledger(), largest, pool, exact, lambda_, digest=digest, unasked=unasked)
+    ledger = open_ledger(windows=open_windows())
+    witnessed = None if pool is None else open_witness_windows(pool)
+    return Evidence(loss, ledger, largest, pool, exact, lambda_, digest=digest, unasked=unasked, witnessed=witnessed)

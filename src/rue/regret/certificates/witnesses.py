@@ -21,8 +21,9 @@ from rue.layout import Array, Layout, Number, Numbers
 from rue.memory import aligned_zeros
 from rue.norms import LEAST_SQUARE, norm
 from rue.rows import SOON
+from rue.windows import claim, longer
 
-__all__ = ["RATES", "Pool", "best_mixture", "filled_up", "open_pool", "watch"]
+__all__ = ["LOSS", "RATES", "A", "Pool", "best_mixture", "filled_up", "open_pool", "watch"]
 
 RATES = (0.05, 0.1, 0.2, 0.4, 0.8, math.sqrt(2.0))
 """What the step of A8 is multiplied by, one witness each: which one certifies best depends on the stream."""
@@ -89,6 +90,7 @@ def step_of(gradients: Any, scale: Any, norm: Any, given: Any, p: Any, square: A
     more = gradients + g * (g * square)
     a = g * rate * math.sqrt(2.0) * U / root(more)
     total = norm - 2.0 * a * p + a * (a * square)
+    # Vector code has no branches: products of 0 and 1 stand for g ≠ 0 and 0 < Σ < ∞.
     counted = choose(lower(g, -g), 0.0, 1.0, 0.0) * choose(-more, 0.0, 1.0, 0.0) * choose(more, math.inf, 1.0, 0.0)
     taken = counted * choose(higher(total, -total), math.inf, 1.0, 0.0)
     return (
@@ -122,6 +124,11 @@ class Pool(NamedTuple):
     """What one pass over an example leaves for the next: the table rows of its features, …"""
     notes: Any
     """… and their values, as they are and in the witnesses' units."""
+    window: Any
+    """S of each witness in the window that is being filled, a row for each row of the table (`WitnessWindows`); no rows
+    if there are no windows."""
+    part: Any
+    """For each witness Σℓ and A = Σ g_t p_t in that window."""
 
     def room(self, size: Any) -> Any:
         return size <= self.lines.size
@@ -148,6 +155,8 @@ class Pool(NamedTuple):
             for i in range(0, width, LANES):
                 move_rows(self.table, self.spots, i, taken, i, z, end - begin, _TOGETHER)
                 move_rows(self.table, self.spots, width + i, given, i, x, end - begin, _TOGETHER)
+                if self.window.shape[0] > 0:
+                    move_rows(self.window, self.spots, i, given, i, x, end - begin, _TOGETHER)
             begin = end
         return True
 
@@ -206,6 +215,9 @@ class Pool(NamedTuple):
                 p[i] = 0.0  # any prediction will do: the proof only asks that its slope be taken there
                 value[i], slope[i] = loss.value(0.0, y), loss.slope(0.0, y)
         enter_round(first, LANES, state[LOSS], state[A], given, state[LOSS], state[A], value, slope, p, weight)
+        if self.window.shape[0] > 0:
+            part = self.part
+            enter_round(first, LANES, part[LOSS], part[A], given, part[LOSS], part[A], value, slope, p, weight)
         before, U, rate = (state[GRADIENTS], state[SCALE], state[SQUARE]), self.scratch[RADIUS], self.scratch[RATE]
         step_of(first, LANES, *before, taken, *before, given, p, square, U, rate)
         for i in range(first, last):
@@ -225,20 +237,20 @@ class Pool(NamedTuple):
 
     def grown(self, size: int) -> Pool:
         """Room for at least `size` coordinates."""
-        return self if size <= self.lines.size else self._replace(lines=_longer(self.lines, size))
+        return self if size <= self.lines.size else self._replace(lines=longer(self.lines, size))
 
     def claimed(self, indices: Any, shift: Any) -> Pool:
         """With a row of the table for each feature that occurs: a wide stream uses few of its features."""
         before = self.places.size
         fresh = np.empty(min(indices.size, self.lines.size - before) + 1, dtype=np.int64)
-        count = _claim(self.lines, np.ascontiguousarray(indices, dtype=np.uint32), np.uint64(shift), fresh, before)
+        count = claim(self.lines, np.ascontiguousarray(indices, dtype=np.uint32), np.uint64(shift), fresh, before)
         if count == 0:
             return self
         after = before + count
         table, largest = self.table, self.largest
         if after >= len(table):
-            table = _longer(table, 2 * after)
-            largest = _longer(largest, 2 * after) if largest.size else largest
+            table = longer(table, 2 * after)
+            largest = longer(largest, 2 * after) if largest.size else largest
         return self._replace(table=table, places=np.concatenate([self.places, fresh[:count]]), largest=largest)
 
     def moved(self, to: Any, size: int) -> Pool:
@@ -341,31 +353,6 @@ class Pool(NamedTuple):
         return np.array([norm(column) for column in self.sums(S, by).T])
 
 
-@kernel
-def _claim(lines: Any, indices: Any, shift: Any, fresh: Any, before: Any) -> Any:
-    """Number the coordinates that have no row in the table yet, as they occur; returns how many."""
-    count = 0
-    if shift > _0 and lines[_0] == 0:
-        lines[_0], fresh[0], count = before + 1, 0, 1
-    size = np.uint64(lines.size)
-    for k in range(indices.size):
-        if k + 64 < indices.size:
-            fetch(lines, indices[k + 64] + shift)
-        j = indices[k] + shift
-        if j < size and lines[j] == 0:
-            lines[j] = before + count + 1
-            fresh[count] = j
-            count += 1
-    return count
-
-
-def _longer(array: Any, size: int) -> Any:
-    """A copy with zeros up to `size`."""
-    longer = aligned_zeros((size, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
-
-
 def open_pool(radii: Any, scaled: bool, quick: bool = False) -> Pool:
     """A witness for each radius and rate; `scaled` if features are to be divided by their largest magnitude.
 
@@ -404,7 +391,8 @@ def filled_up(table: Any, lines: Any, places: Any, state: Any, radii: Any, rates
     wide[:, :, :K] = table.reshape(len(table), 2, K)
     wide_state[SCALE], wide_state[:, :K], scratch[RADIUS, :K], scratch[RATE, :K] = 1.0, state, radii, rates
     spots, notes = np.zeros(NOTES, dtype=np.int64), aligned_zeros((len(NOTED), NOTES))
-    return Pool(wide.reshape(len(table), -1), lines, places, wide_state, radii, rates, scratch, largest, spots, notes)
+    own = wide.reshape(len(table), -1), lines, places, wide_state, radii, rates, scratch, largest, spots, notes
+    return Pool(*own, window=np.zeros((0, width)), part=np.zeros((2, width)))
 
 
 @kernel

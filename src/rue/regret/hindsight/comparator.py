@@ -41,6 +41,7 @@ class Comparator:
     domain: Domain
     loss: Loss
     lambda_: float
+    """λ of the regulariser (λ/2)‖u‖², 0 where there is none."""
     point: Any
     """The best point found, the intercept's coordinate first. It lies in the domain up to rounding; in an intersection,
     within 1e-12·(1 + ‖u‖) of every one of the sets, or else `note` says within what."""
@@ -94,6 +95,8 @@ def best_in_hindsight(
     loss takes them. The search ends when the certified gap is `tolerance` times the loss. If it ends earlier, the
     interval is wider, still true, and `note` says so. `start` is a point to begin at.
 
+    X and `y` are the stream; `lambda_` adds (λ/2)‖u‖² to every round, and `weights` multiply the rounds.
+
     >>> import numpy as np
     >>> best = best_in_hindsight(np.eye(2), [1, -1], loss="hinge", radius=1, intercept=False)
     >>> best.point.round(3), round(best.value, 4)
@@ -103,7 +106,7 @@ def best_in_hindsight(
     if radius is not None and domain is not None:
         raise SettingsError("best_in_hindsight: give a radius or a domain, not both.")
     K = Ball(radius) if radius is not None else require_domain(make("domain", "reals" if domain is None else domain))
-    stream = read_stream(X, y, weights, settings.loss, settings.intercept)
+    stream = read_stream(X, y, weights, settings.loss)
     return _solved(stream, settings, K, start)
 
 
@@ -121,6 +124,9 @@ def hindsight_path(
 ) -> list[Comparator]:
     """`best_in_hindsight` on the balls of several radii, each begun where the next smaller one ended.
 
+    `radii` are those of the balls; `start` is a point to begin the first search at. X, `y`, `loss`, `lambda_`,
+    `weights`, `intercept` and `tolerance` are as for `best_in_hindsight`.
+
     >>> import numpy as np
     >>> [round(best.value, 3) for best in hindsight_path(np.eye(2), [1, -1], [1, 2], loss="hinge", intercept=False)]
     [0.586, 0.0]
@@ -131,7 +137,7 @@ def hindsight_path(
     balls = [Ball(radius) for radius in radii]
     if not balls:
         raise SettingsError("hindsight_path: give the radii, a list of positive numbers.")
-    stream = read_stream(X, y, weights, settings.loss, settings.intercept)
+    stream = read_stream(X, y, weights, settings.loss)
     best_by_radius: dict[float, Comparator] = {}
     for ball in sorted(balls, key=lambda ball: ball.radius):
         if ball.radius not in best_by_radius:
@@ -170,7 +176,7 @@ class _Settings:
 
 @np.errstate(all="ignore")
 def _solved(stream: tuple[Any, Any, Any], settings: _Settings, K: Domain, start: Any) -> Comparator:
-    units = _units(*stream, settings, K)
+    units = _units(*stream[:2], settings, K)
     if units is not None:
         best = units.solved(*stream, settings, K, start)
         if np.isfinite(best.point).all() and math.isfinite(best.value):
@@ -219,7 +225,7 @@ class _Units:
         )
 
 
-def _units(X: Any, y: Any, weights: Any, settings: _Settings, K: Domain) -> _Units | None:
+def _units(X: Any, y: Any, settings: _Settings, K: Domain) -> _Units | None:
     """In which units to solve a problem whose numbers are far from 1; None where it would not stay the same.
 
     Over the whole space every column may have a power of its own; a ball stays a ball, and the regulariser a multiple

@@ -67,6 +67,7 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
             since = 0 if best.gap < 0.8 * reached or math.isinf(best.gap) else since + 1
             if since == 0:
                 reached = best.gap
+            # Three looks without progress: what is left of the gap is the smoothing's.
             if level > 0.0 and since > 2:
                 level, since, momentum, z = 0.3 * level, 0, 1.0, u
                 F = _Smoothed(problem, level)
@@ -82,6 +83,8 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
             moved = K.project(target)
             step = moved - z
             after = F.at(moved)[0]
+            # Steps are right if the parabola lies above the function (Beck and Teboulle 2009); 1e-13 is for rounding
+            # near the end.
             if after <= value + float(slope @ step) + 0.5 * L * float(step @ step) + 1e-13 * abs(value):
                 break
             L *= 2.0
@@ -92,6 +95,7 @@ def by_accelerated_gradients(problem: Hindsight, best: Best, start: Any, rounds:
             momentum = 1.0  # the momentum points uphill
         following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
         z = moved + (momentum - 1.0) / following * (moved - u)
+        # A little smaller, so that L can come down again where the function is flatter.
         u, momentum, L = moved, following, 0.95 * L
     best.offer(u)
 

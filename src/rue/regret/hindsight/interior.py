@@ -53,6 +53,7 @@ class _Split:
         self.inner, self.d, self.total = d, 2 * d + 1, total
 
     def join(self, u: Any) -> Any:
+        """u of the program that is split: u⁺ − u⁻."""
         return u[: self.inner] - u[self.inner : -1]
 
     def part(self, u: Any) -> Any:
@@ -61,9 +62,11 @@ class _Split:
         return np.append(sides, max(0.0, self.total - float(sides.sum())))
 
     def spread(self, v: Any) -> Any:
+        """A slope in u as one in (u⁺, u⁻, slack)."""
         return np.concatenate([v, -v, [0.0]])
 
     def widen(self, H: Any) -> Any:
+        """A Hessian in u as one in (u⁺, u⁻, slack)."""
         N = np.zeros((self.d, self.d))
         N[:-1, :-1] = np.block([[H, -H], [-H, H]])
         return N
@@ -123,6 +126,7 @@ class Path:
 
     @property
     def point(self) -> Any:
+        """The point in the coordinates of the stream."""
         return self.view.join(self.u)
 
     def _inside(self, start: Any) -> Any:

@@ -26,6 +26,7 @@ _DENSE = 200_000
 
 @kernel
 def _total(loss: Any, p: Any, y: Any, weights: Any) -> Any:
+    """Σ weight·ℓ(p, y)."""
     total = 0.0
     for i in range(y.size):
         total += weights[i] * loss.value(p[i], y[i])
@@ -34,6 +35,7 @@ def _total(loss: Any, p: Any, y: Any, weights: Any) -> Any:
 
 @kernel
 def _slopes(loss: Any, p: Any, y: Any, weights: Any, out: Any) -> None:
+    """g = weight·ℓ'(p, y) of every example."""
     for i in range(y.size):
         out[i] = weights[i] * loss.slope(p[i], y[i])
 
@@ -85,10 +87,12 @@ class Hindsight:
         """What the last bound was lowered by for the sake of rounding."""
 
     def _norms(self) -> Any:
+        """‖x_t‖, the intercept's 1 included."""
         return norms_of_rows(self.X, bool(self.intercept))
 
     @property
     def sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
         return not isinstance(self.X, np.ndarray)
 
     def predict(self, u: Any) -> Any:
@@ -169,6 +173,7 @@ class Hindsight:
         return self._allowing((self.y.size + 10) * 4e-16 * size, constant + lowest)
 
     def _allowing(self, rounding: float, bound: float) -> float:
+        """A lower bound less what rounding may have added to it."""
         self.allowance = rounding + self.rounding
         bound -= self.allowance
         if not math.isfinite(bound):
@@ -240,6 +245,7 @@ class Hindsight:
         return (np.isposinf(high) & (S < 0.0)) | (np.isneginf(low) & (S > 0.0))
 
     def _reach(self, u: Any) -> float:
+        """The largest norm of a point that bounds are asked about: that of the set, or about that of u."""
         K = self.domain
         if (ball := K.as_ball(self.d)) is not None:
             return norm(ball[0]) + ball[1]
@@ -250,13 +256,14 @@ class Hindsight:
 
 
 def _products(columns: Any, j: int, g: Any) -> Any:
+    """x_tj·g_t for one column j."""
     if isinstance(columns, np.ndarray):
         return columns[:, j] * g
     part = slice(columns.indptr[j], columns.indptr[j + 1])
     return columns.data[part] * g[columns.indices[part]]
 
 
-def read_stream(X: Any, y: Any, weights: Any, loss: Loss, intercept: bool) -> tuple[Any, Any, Any]:
+def read_stream(X: Any, y: Any, weights: Any, loss: Loss) -> tuple[Any, Any, Any]:
     """A matrix, labels and positive weights: examples are checked as a learner checks them, weight 0 is left out."""
     from scipy import sparse
 
@@ -286,6 +293,7 @@ def read_stream(X: Any, y: Any, weights: Any, loss: Loss, intercept: bool) -> tu
 
 
 def _checked(block: Block, loss: Loss, before: int) -> tuple[Any, Any, Any]:
+    """A block that was looked through: its matrix, labels and weights."""
     from scipy import sparse
 
     labels, column = block.labels(), block.column_of_weights()

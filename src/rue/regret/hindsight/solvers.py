@@ -83,6 +83,7 @@ class Best:
         return np.mean([self.point, *(u for u in points if u is not None)], axis=0)
 
     def offer_bound(self, bound: float) -> None:
+        """A lower bound on every point's loss that a solver has proved."""
         self.at_least = max(self.at_least, bound)
 
     def offer_dual(self, g: Any, S: Any, u: Any) -> None:
@@ -99,6 +100,7 @@ class Best:
 
     @property
     def gap(self) -> float:
+        """How far the best point may be from the least loss."""
         return self.value - self.at_least
 
     @property
@@ -109,6 +111,7 @@ class Best:
 
     @property
     def done(self) -> bool:
+        """Whether the gap is as small as was asked for."""
         return self.gap <= self.enough
 
     @property

@@ -138,6 +138,7 @@ def _matrix(block: Block, width: int, features: Any) -> Any:
 
 
 def _stacked(matrices: list[Any]) -> Any:
+    """The rows of several matrices as one; dense if all are."""
     from scipy import sparse
 
     if len(matrices) == 1:

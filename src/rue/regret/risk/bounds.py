@@ -21,23 +21,27 @@ from rue.regret.risk.bernstein import deviation, variances
 from rue.streams import as_array, floats
 
 __all__ = [
+    "INDEPENDENT",
     "Coverage",
     "RiskBound",
+    "column",
     "coverage",
+    "require_delta",
     "risk_always",
     "risk_at_end",
     "risk_curve",
     "risk_in_expectation",
     "risk_of_ogd",
     "risk_of_svm",
+    "whole_rounds",
 ]
 
-_INDEPENDENT = "the examples are independent draws from one distribution"
+INDEPENDENT = "the examples are independent draws from one distribution"
 
 
 @dataclasses.dataclass(frozen=True)
 class RiskBound:
-    """An upper bound on a risk, what it is about and what it assumes; `str()` is a sentence (B11, B13, B14).
+    """An upper bound on a risk, what it is about and what it assumes; `str()` is a sentence (B11, B13, B14, B18, B19).
 
     >>> bound = risk_at_end([0.5, 0.25, 0.0, 0.25], 1.0, delta=0.05)
     >>> bound.theorem, round(bound.value, 3)
@@ -47,29 +51,35 @@ class RiskBound:
     """
 
     theorem: str
-    """B11, B13 or B14."""
+    """B11, B13, B14, B18 or B19."""
     value: float
     """What is bounded is at most this; never more than B where losses lie in [0, B]."""
     about: str
     """What is bounded."""
     rounds: int
+    """T, how many losses it was computed from."""
     assumptions: tuple[str, ...]
+    """What it asks for, in words."""
     sequential_risk: float | None = None
     """The mean loss of the pass, weighted as the average is (B13, B14)."""
     slack: float | None = None
-    """What is added to it, uncapped."""
+    """What is added to it, or to the regret a round, uncapped."""
     delta: float | None = None
     """The probability with which the bound may fail; None for a bound in expectation."""
     range: float | None = None
     """B: losses lie in [0, B]."""
     left_out: int = 0
-    """Rounds without a loss (NaN: refused or skipped examples), about which nothing is said."""
+    """Rounds without a loss (NaN: refused or skipped examples), which the bound leaves out."""
+    regret: float | None = None
+    """The regret a round against u (B18, B19)."""
 
     def __str__(self) -> str:
         surely = "in expectation" if self.delta is None else f"with probability at least 1 − {self.delta:g}"
         parts = [self.theorem]
         if self.sequential_risk is not None and self.slack is not None:
             parts.append(f"sequential risk {self.sequential_risk:.6g} plus {self.slack:.6g}")
+        if self.regret is not None and self.slack is not None:
+            parts.append(f"regret a round {self.regret:.6g} plus {self.slack:.6g}")
         if self.value == self.range:
             parts.append("which says no more than the range of the loss does")
         if self.left_out:
@@ -96,6 +106,8 @@ def risk_at_end(
     `losses` are those of the pass, unweighted, in [0, B]. Examples' `weights`, if fixed without looking at the
     examples, multiply c_t. `loss` says which loss it is: for the 0-1 loss the bound is on the mean risk of the points,
     not on the risk of their average.
+
+    `delta` is δ. `weighting` is `uniform` for c_t = 1, or `t`.
 
     >>> round(risk_at_end([0.0, 1.0] * 5000, B=51).slack, 3)
     0.624
@@ -130,6 +142,8 @@ def risk_always(
     examples and of a largest size known beforehand, make rounds c_tℓ_t of range B·c_max and a weighted average. `loss`
     as for `risk_at_end`.
 
+    `delta` is δ and `largest_weight` is c_max.
+
     >>> print(risk_always([0.0] * 10_000, B=51, loss="hinge"))
     with probability at least 1 − 0.05, the risk of the uniform average of the points played is at most 0.0269222 (B14;
     sequential risk 0 plus 0.0269222), if the examples are independent draws from one distribution and all losses lie
@@ -153,6 +167,8 @@ def risk_curve(
     """B14 at every round, as an array: with probability ≥ 1 − δ all of it holds together; `risk_always` is its end.
 
     A round without a loss (NaN) or of weight 0 leaves the bound where it was, which is B before the first loss.
+
+    `losses`, B, `delta`, `weights` and `largest_weight` are as for `risk_always`.
 
     >>> risk_curve([0.0] * 400, 1.0, delta=0.05)[[0, 399]].round(3)
     array([1.   , 0.013])
@@ -199,10 +215,9 @@ def _observe(losses: Any, B: float | None, delta: float, weights: Any) -> _Seen:
             "positive and known beforehand; a loss has one on a bounded domain (a ball, not the reals), with labels in "
             "a known range if they are real numbers."
         )
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(f"delta, the probability of failure, must lie between 0 and 1, not be {shown(delta)}.")
-    values = _column(losses, "losses")
-    c = np.ones(values.size) if weights is None else _column(weights, "weights")
+    require_delta(delta)
+    values = column(losses, "losses")
+    c = np.ones(values.size) if weights is None else column(weights, "weights")
     if c.size != values.size:
         raise DataError(f"there are {values.size} losses, but {c.size} weights: one weight a loss.")
     if c.size and not (c.min() >= 0.0 and c.max() < math.inf):
@@ -222,7 +237,14 @@ def _observe(losses: Any, B: float | None, delta: float, weights: Any) -> _Seen:
     return _Seen(np.minimum(values[used], B), c[used], used, int((missing & (c > 0.0)).sum()), float(B))
 
 
-def _column(values: Any, what: str) -> Any:
+def require_delta(delta: float) -> None:
+    """Refuse a probability of failure that is none."""
+    if not 0.0 < delta < 1.0:
+        raise SettingsError(f"delta, the probability of failure, must lie between 0 and 1, not be {shown(delta)}.")
+
+
+def column(values: Any, what: str) -> Any:
+    """Numbers, one for each round, as an array."""
     column = floats(as_array(values, what), what)
     if column.ndim != 1:
         raise DataError(f"the {what} must have one dimension, not {column.ndim}: one number a round.")
@@ -243,7 +265,7 @@ def _bound(
     fixed = ("the weights were fixed without looking at the examples",) if "the examples' weights" in by else ()
     known = f"all losses lie in [0, {seen.B:g}], known beforehand"
     value = min(mean + slack, seen.B)
-    assumptions = (_INDEPENDENT, *convex, *fixed, *more, known)
+    assumptions = (INDEPENDENT, *convex, *fixed, *more, known)
     return RiskBound(
         theorem, value, about, seen.losses.size, assumptions, mean, slack, float(delta), seen.B, seen.left_out
     )
@@ -259,10 +281,12 @@ def _listed(words: tuple[str, ...]) -> str:
 def risk_in_expectation(regret: float, alphas: Any) -> RiskBound:
     """B11: E F(Σα_t w_t/Σα_t) − F(u) ≤ E R_T(u)/Σα_t, for a bound on the expected regret of the losses α_t·f.
 
+    `alphas` are α_1, …, α_T.
+
     >>> risk_in_expectation(20.0, [1.0] * 100).value
     0.2
     """
-    a = _column(alphas, "alphas")
+    a = column(alphas, "alphas")
     if not (a.size and np.all(a > 0.0) and np.isfinite(a).all()) or not math.isfinite(regret):
         raise SettingsError("risk_in_expectation: the regret must be finite and the alphas positive, one a round.")
     uniform = bool(np.all(a == a[0]))
@@ -279,12 +303,14 @@ def risk_of_ogd(rounds: int, X: float, norm: float, *, weighting: str = "uniform
     Fixed step 1/(X√T) and the uniform average: X(‖u‖² + 1)/(2√T). Step 1/(X√t) and the average weighted by steps:
     X(‖u‖² + 1 + ln T)/(2 Σ 1/√t).
 
+    `rounds` is T, X bounds ‖x‖, and `weighting` is `uniform` or `steps`.
+
     >>> risk_of_ogd(10_000, X=1.0, norm=2.0).value
     0.025
 
     docs/theory.md, B11.
     """
-    T, X = _rounds(rounds), _positive(X, "X")
+    T, X = whole_rounds(rounds), _positive(X, "X")
     if not 0.0 <= norm < math.inf:
         raise SettingsError(f"the norm of the points to compare with must be finite and ≥ 0, not {shown(norm)}.")
     if weighting == "uniform":
@@ -307,12 +333,14 @@ def risk_of_svm(
 
     G = 2X, or X + min(X, √λ) when projected onto the ball of radius 1/√λ. The risk is E of hinge + (λ/2)‖w‖².
 
+    `rounds` is T, `lambda_` is λ, and `project=True` says that the points were projected.
+
     >>> risk_of_svm(999, X=1.0, lambda_=0.1, weighting="t").value
     0.08
 
     docs/theory.md, A5, A6 and B11.
     """
-    T, X, lambda_ = _rounds(rounds), _positive(X, "X"), _positive(lambda_, "lambda_")
+    T, X, lambda_ = whole_rounds(rounds), _positive(X, "X"), _positive(lambda_, "lambda_")
     G = X + (min(X, math.sqrt(lambda_)) if project else X)
     if weighting == "uniform":
         value, by = G * G / (2.0 * lambda_) * (1.0 + math.log(T)) / T, ""
@@ -326,10 +354,11 @@ def risk_of_svm(
 def _excess(value: float, by: str, beyond: str, rounds: int, assumptions: tuple[str, ...]) -> RiskBound:
     average = f"average of the points played, weighted by {by}" if by else "uniform average of the points played"
     about = f"the risk of the {average}, less that of {beyond},"
-    return RiskBound("B11", value, about, rounds, (_INDEPENDENT, *assumptions))
+    return RiskBound("B11", value, about, rounds, (INDEPENDENT, *assumptions))
 
 
-def _rounds(T: Any) -> int:
+def whole_rounds(T: Any) -> int:
+    """T as a whole number ≥ 1."""
     try:
         rounds = operator.index(T)
     except TypeError:
@@ -379,9 +408,9 @@ def coverage(
     average is the mean risk, so nothing is lost on the way to the bounds.
     """
     rng = np.random.default_rng(seed)
-    t = np.arange(1.0, _rounds(rounds) + 1.0)
+    t = np.arange(1.0, whole_rounds(rounds) + 1.0)
     counts = np.zeros(3, dtype=np.int64)
-    for begin in range(0, _rounds(streams), 100):
+    for begin in range(0, whole_rounds(streams), 100):
         y = (rng.random((min(100, streams - begin), rounds)) < chance).astype(np.float64)
         ahead = np.cumsum(2.0 * y - 1.0, axis=1) - (2.0 * y - 1.0)
         w = (ahead > 0.0).astype(np.float64)

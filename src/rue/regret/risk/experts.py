@@ -63,6 +63,7 @@ class Mixed:
     """The price as far as it is known without the weights played: the same, except for adahedge, whose price is at
     most √(Σ s_t² ln K) + max s_t·((4/3) ln K + 2), s_t the spread of round t's losses (de Rooij et al. 2014)."""
     assumptions: tuple[str, ...]
+    """What the guarantee asks for, in words."""
 
     @property
     def total(self) -> float:
@@ -129,7 +130,10 @@ def mix(
 
     The method is `probability` for logistic loss, `substitution` for square loss with an `interval` that holds
     all predictions and labels, and `adahedge` for every other, unless one is named. `B` is the range of the losses for
-    `horizon` and `anytime`; `share` is fixed share's α, one number or one a round.
+    `horizon` and `anytime`; `share` is fixed share's α, one number or one a round, or "1/t" for α_t = 1/(t + 1), with
+    which the price holds on every window of rounds (B15).
+
+    `y` are the labels, as the loss takes them, and `weights` those of the rounds, 1 if not given.
 
     >>> import numpy as np
     >>> mixed = mix(np.array([[3.0, -3.0], [3.0, -3.0]]), [1, 1])
@@ -322,6 +326,8 @@ def _inputs(loss: Loss, predictions: Any, y: Any, weights: Any, share: Any) -> t
     a = np.ones(labels.size) if weights is None else floats(as_array(weights, "weights"), "weights")
     if a.shape != labels.shape or not (np.all(a >= 0.0) and np.isfinite(a).all()):
         raise DataError("mix: the weights must be finite and ≥ 0, one a round.")
+    if isinstance(share, str) and share == "1/t":
+        share = 1.0 / (1.0 + np.maximum(1, np.cumsum(a > 0.0)))
     shares = floats(as_array(share, "shares"), "shares")
     if shares.shape not in ((), labels.shape) or not np.all((shares >= 0.0) & (shares < 1.0)):
         raise SettingsError("mix: share must lie in [0, 1), one number or one a round.")

@@ -23,8 +23,9 @@ def loss_range(
     """B: the largest value of a loss that is never negative, for points in `domain` and ‖x‖ ≤ X; ∞ if there is none.
 
     X counts the intercept's feature 1. Predictions then lie in [−h, h] with h = X·max ‖w‖, and a convex loss is largest
-    at an end: 1 + h for the hinge, ln(1 + e^h) for logistic loss. Regression needs the range of the labels, a box
-    the number `d` of coordinates. An SVM without projection stays in the ball of radius X/λ.
+    at an end: 1 + h for the hinge, ln(1 + e^h) for logistic loss. Regression needs the range of the
+    labels, `y_low` to `y_high`, a box the number `d` of coordinates. An SVM without projection stays in the ball of
+    radius X/λ.
 
     >>> loss_range("hinge", "ball:10", X=5)
     51.0

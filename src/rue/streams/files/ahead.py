@@ -25,6 +25,7 @@ def read_ahead(
     `parsers` is called with a function that says whether to stop, and yields for each piece a function that parses it.
     It runs in a thread of its own, so that a pipe that stays silent does not hold up what has arrived.
     """
+    # Futures go into the queue in order, so chunks come out in order, whichever is parsed first.
     done: queue.Queue[Any] = queue.Queue(maxsize=2 * cores)
     left = threading.Event()  # set when no more chunks are taken
 
@@ -34,6 +35,7 @@ def read_ahead(
     def put(item: Any) -> bool:
         while not stopped():
             try:
+                # With a limit, because Ctrl-C must be noticed while the learner is slow and the queue is full.
                 done.put(item, timeout=PATIENCE)
                 return True
             except queue.Full:
@@ -65,4 +67,5 @@ def read_ahead(
                 yield item.result()
         finally:
             left.set()
+            # Not waited for: a thread may sit in a read of a pipe that stays silent for ever.
             pool.shutdown(wait=False, cancel_futures=True)

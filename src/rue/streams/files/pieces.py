@@ -7,6 +7,7 @@ work out the position before any of its lines, from which a bad line would be re
 from __future__ import annotations
 
 import dataclasses
+import io
 import os
 import select
 from collections.abc import Callable, Iterator
@@ -74,8 +75,9 @@ def text_pieces(
     start: Position | None = None,
     stopped: Callable[[], bool] = lambda: False,
     max_line: int = MAX_LINE,
+    size: int = PIECE,
 ) -> Iterator[Piece]:
-    """The lines of a file from a position on, a few MiB at a time; from a pipe as they come, until it is stopped.
+    """The lines of a file from a position on, `size` bytes at a time; from a pipe as they come, until it is stopped.
 
     A line of more than `max_line` MiB gives two pieces: one when it passes the limit, which does not move the position,
     and one when it ends.
@@ -89,7 +91,7 @@ def text_pieces(
                 before.add(file.read(min(MIB, at.offset)))
                 if before.size < min(MIB, at.offset):
                     raise DataError(f"{source.name} has become shorter than it was.")
-            for arrived, last in _arrivals(file, source, stopped):
+            for arrived, last in _arrivals(file, source, stopped, size):
                 for part in cutter.feed(arrived, last):
                     if at.offset == 0 and isinstance(part, bytes):
                         require_unpacked(part)
@@ -100,29 +102,33 @@ def text_pieces(
             raise failure(at.line, at.offset, error) from None
 
 
-def _arrivals(file: IO[bytes], source: Source, stopped: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
+def _arrivals(file: IO[bytes], source: Source, stopped: Callable[[], bool], size: int) -> Iterator[tuple[bytes, bool]]:
     """Bytes as they come, a piece at most, and whether they are the last.
 
     From a pipe what has arrived is passed on after `PATIENCE` seconds; a compressed pipe is waited for.
     """
     if source.packed or not source.piped:
         while not stopped():
-            data = file.read(PIECE if source.packed else _whole_lines(file))
+            data = file.read(size if source.packed else _whole_lines(file, size))
             yield data, not data
             if not data:
                 return
     else:
-        yield from _through_pipe(file.fileno(), stopped)
+        yield from _through_pipe(file.fileno(), stopped, size)
 
 
-def _whole_lines(file: IO[bytes]) -> int:
+def _whole_lines(file: IO[bytes], size: int) -> int:
     """How much to read of a plain file so that it ends where a line does: such parts need not be put together."""
-    window = min(PIECE, 65_536)
-    ahead = os.pread(file.fileno(), window, file.tell() + PIECE - window)
-    return PIECE - window + (ahead.rfind(b"\n") + 1 or window)
+    window = min(size, 65_536)
+    try:
+        descriptor = file.fileno()
+    except io.UnsupportedOperation:  # of text in memory, or of a file elsewhere
+        return size
+    ahead = os.pread(descriptor, window, file.tell() + size - window)
+    return size - window + (ahead.rfind(b"\n") + 1 or window)
 
 
-def _through_pipe(pipe: int, stopped: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
+def _through_pipe(pipe: int, stopped: Callable[[], bool], most: int) -> Iterator[tuple[bytes, bool]]:
     waiting: list[bytes] = []
     size = 0
     while not stopped():
@@ -137,6 +143,6 @@ def _through_pipe(pipe: int, stopped: Callable[[], bool]) -> Iterator[tuple[byte
         if not data:
             yield b"".join(waiting), True
             return
-        if size >= PIECE:
+        if size >= most:
             yield b"".join(waiting), False
             waiting, size = [], 0

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from rue.errors import DataError
+from rue.streams.files.remote import is_remote, open_remote
 from rue.streams.files.unpacking import Unpacked
 
 __all__ = ["ForwardFile", "Source", "failure", "require_unpacked"]
@@ -30,12 +31,16 @@ class Source:
     """The name of its format; `table` for a table in memory."""
     packed: str = ""
     """The suffix of a compressed file, such as `.gz`."""
+    rows: tuple[int, int] | None = None
+    """The rows that are read, of a format that counts rows; None for all of them."""
+    beginning: Any = dataclasses.field(default=None, compare=False, repr=False)
+    """For text from the middle of a file: `Table.beginning` of the table that the beginning of the file makes."""
 
     @functools.cached_property
     def piped(self) -> bool:
         """Whether it is a pipe, which can be read once and not seeked: `-`, a FIFO, a socket, a terminal."""
-        if not isinstance(self.path, str) or self.path == "-":
-            return isinstance(self.path, str)
+        if not isinstance(self.path, str) or self.path == "-" or self.remote:
+            return self.path == "-" if isinstance(self.path, str) else False
         try:
             mode = os.stat(self.path).st_mode
         except (OSError, ValueError):
@@ -43,9 +48,19 @@ class Source:
         return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode))
 
     @property
+    def remote(self) -> bool:
+        """Whether it is an address such as s3://bucket/data.csv, not a file of this machine."""
+        return is_remote(self.path)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a file as it is, here or elsewhere: what can be read from any place."""
+        return isinstance(self.path, str) and not self.piped and not self.packed
+
+    @property
     def plain(self) -> bool:
         """Whether it is a file on the disk, as it is: what can be read from any place, or mapped into memory."""
-        return isinstance(self.path, str) and not self.piped and not self.packed
+        return self.whole and not self.remote
 
     @property
     def name(self) -> str:
@@ -63,7 +78,7 @@ class Source:
         if self.path == "-" and sys.stdin is None:
             raise DataError("standard input is closed: give the data as a file or through a pipe.")
         try:
-            raw: Any = self._descriptor() if self.piped else None
+            raw: Any = self._descriptor() if self.piped else open_remote(self.path) if self.remote else None
             if raw is None:
                 raw = open(self.path, "rb", buffering=0 if self.piped or self.packed else -1)  # noqa: SIM115
             return Unpacked(raw, self.packed) if self.packed else raw  # type: ignore[return-value]

@@ -8,6 +8,7 @@ from typing import Any
 
 from rue.errors import DataError, SettingsError, UnknownName, shown
 from rue.registry import import_modules, registered
+from rue.streams.files.remote import is_remote
 from rue.streams.files.sources import Source
 from rue.streams.files.unpacking import PACKED
 from rue.streams.formats.base import Example, Format, TableFormat, TextFormat
@@ -40,8 +41,10 @@ def find_source(path: Any, format_name: str | None = None) -> Source:
     """A path with its format, by the name given or by its suffixes.
 
     >>> find_source("clicks.csv.gz")
-    Source(path='clicks.csv.gz', format='csv', packed='.gz')
+    Source(path='clicks.csv.gz', format='csv', packed='.gz', rows=None)
     """
+    if isinstance(path, Source):
+        return path
     if not isinstance(path, str):
         return Source(path, "table")
     suffix, packed = _suffixes(path) if path != "-" else ("", "")
@@ -66,6 +69,7 @@ def has_known_suffix(path: str) -> bool:
 
 def _suffixes(path: str) -> tuple[str, str]:
     """The last suffix, and that of the packing after it; "" for each that is not there."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    name = path.partition("?")[0] if is_remote(path) else path  # options may follow an address
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
     packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else ""
     return (suffixes[-1] if suffixes else ""), packed

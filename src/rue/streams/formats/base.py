@@ -12,6 +12,7 @@ import numpy as np
 from rue.streams.block import Block, csr_view
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.files.cutting import MAX_LINE
+from rue.streams.files.parts import byte_ranges, part_of_text
 from rue.streams.files.pieces import PIECE
 from rue.streams.files.sources import Source
 from rue.streams.names import Names
@@ -47,9 +48,22 @@ class Format(abc.ABC):
 
     decimal: str = "."
     """What numbers in text have before their fraction, if that is an option of the format; set after construction."""
+    interact: tuple[str, ...] = ()
+    """Namespaces whose features are multiplied, if the format has some; set after construction."""
 
     def __init__(self, bits: int = 20, separator: str | None = None, max_line: int = MAX_LINE) -> None:
         self.bits, self.separator, self.max_line = bits, separator, max_line
+
+    def parts(self, source: Source, size: int) -> list[tuple[int, int]]:
+        """Where parts of a file begin and end that can be read by themselves, of about `size` bytes if it is text.
+
+        They are bytes or, where `counts_rows`, rows; none if a file of this format is only read as a whole.
+        """
+        return []
+
+    def part(self, source: Source, start: int, stop: int) -> Source | None:
+        """One of these parts as a source of its own; None if there is nothing in it."""
+        raise NotImplementedError(f"{type(self).__name__} has parts, but no method part.")
 
 
 class Example(NamedTuple):
@@ -66,6 +80,12 @@ class TextFormat(Format):
     """A format whose lines are examples. Write `example`, or `parse` where a line at a time in Python is too slow."""
 
     tabular = False
+
+    def parts(self, source: Source, size: int) -> list[tuple[int, int]]:
+        return byte_ranges(source, size)
+
+    def part(self, source: Source, start: int, stop: int) -> Source | None:
+        return part_of_text(source, start, stop)
 
     def example(self, line: str) -> Example | None:
         """The example in a line, which has no line end; None if it holds none, such as a comment.

@@ -8,6 +8,7 @@ inferred from the first piece; a later value that does not fit makes its row a b
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
@@ -22,14 +23,15 @@ from rue.errors import DataError, shown
 from rue.registry import register
 from rue.streams.chunk import Position
 from rue.streams.files.cutting import LongLine, too_long
+from rue.streams.files.parts import byte_ranges, part_of_text
 from rue.streams.files.pieces import PIECE
 from rue.streams.files.sources import Source, require_unpacked
 from rue.streams.formats.base import TableFormat
 from rue.streams.tables.columns import FIRST, Columns, kind_of, repeated
 from rue.streams.tables.dates import CALENDAR
 from rue.streams.tables.encoding import shortened
-from rue.streams.tables.records import ALIKE, HEAD, RecordCutter, Records, Unreadable, without
-from rue.streams.tables.spelling import MISSING
+from rue.streams.tables.records import ALIKE, HEAD, RecordCutter, Records, Unreadable, scan, without
+from rue.streams.tables.spelling import BLANKS, MISSING
 
 __all__ = ["SEPARATORS", "Csv", "CsvTable"]
 
@@ -52,6 +54,27 @@ class Csv(TableFormat):
     def open(self, source: Source, block: int = PIECE) -> CsvTable:
         return CsvTable(source, block, self.max_line, self.separator, self.decimal)
 
+    def parts(self, source: Source, size: int) -> list[tuple[int, int]]:
+        """Ranges of bytes, unless quotes hold line ends in what is first read of a file."""
+        ranges = byte_ranges(source, size)
+        if len(ranges) > 1:
+            with contextlib.closing(self.open(source)) as table:
+                if table.quotes_line_ends:
+                    return []
+        return ranges
+
+    def part(self, source: Source, start: int, stop: int) -> Source | None:
+        with contextlib.closing(self.open(source)) as table:
+            beginning = table.beginning
+        part = part_of_text(source, start, stop, beginning if start else None)
+        text = b"" if part is None else part.path.getvalue()
+        if b'"' in text and scan(text, beginning[0], True, 0).inside:
+            raise DataError(
+                f"a field in quotes is open at byte {stop:,}, where the file is cut into units: compress the file, or "
+                "save it as Parquet, and it is not cut there."
+            )
+        return part
+
 
 class CsvTable(Records):
     """A CSV file, opened: its separator, header and types are known."""
@@ -61,10 +84,26 @@ class CsvTable(Records):
     def __init__(
         self, source: Source, block: int, max_line: int, separator: str | None = None, decimal: str = "."
     ) -> None:
-        self.given_separator, self.decimal = separator, decimal
+        self.given_separator, self.decimal, self._known = separator, decimal, source.beginning
         super().__init__(source, block, max_line)
 
+    @property
+    def quotes_line_ends(self) -> bool:
+        """Whether the first lines hold a line end in quotes."""
+        if b'"' not in self.head:
+            return False
+        lines = sum(1 for line in self.head.split(b"\n") if line.strip(b"\r"))
+        return self.scanned(self.head, 0).records < lines
+
+    @property
+    def beginning(self) -> tuple[str, list[str], Any]:
+        """Separator, names and types of the columns."""
+        return self.separator, self.names, self.schema
+
     def read_head(self) -> None:
+        if self._known is not None:
+            self._begin_in_the_middle(*self._known)
+            return
         separator = self.given_separator
         self.gather(self._enough)
         _require_text(self.head)
@@ -90,6 +129,13 @@ class CsvTable(Records):
         self.sample = self._sample(self.head[self.begin.offset - self._start :])
         """The first records, which decide the types of the columns."""
         self.schema = self._schema(self.sample)
+
+    def _begin_in_the_middle(self, separator: str, names: list[str], schema: Any) -> None:
+        """Read the first records of a later part of a file, whose columns are known from its beginning."""
+        self.separator, self.names, self.schema = separator, names, schema
+        self.gather(self._enough)
+        self.sample = self._sample(self.head)
+        self.schema = schema
 
     def _sample(self, lines: bytes) -> bytes:
         """The first records; if an unbalanced quote is found, types are inferred from the records before it."""
@@ -135,6 +181,7 @@ class CsvTable(Records):
         return sum(self._reads(line, types) for line in fitting)
 
     def _reads(self, line: bytes, types: Any) -> bool:
+        """Whether a line can be read as a record of these types."""
         try:
             table, misshapen = self._read(line + b"\n", types, self.names)
         except Unreadable:
@@ -205,6 +252,7 @@ class CsvTable(Records):
         return self._read(data, types, list(types))
 
     def _type(self, name: str, columns: Columns) -> Any:
+        """The Arrow type that a column is read as: that of the first rows where it fits, or text."""
         import pyarrow as pa
 
         own, kind = self.schema.field(name).type, columns.kind(name)
@@ -217,6 +265,7 @@ class CsvTable(Records):
         return usual.get(kind, pa.time32("s") if kind == "time" else pa.string())
 
     def _read(self, data: bytes, types: Any, wanted: list[str]) -> tuple[Any, list[tuple[int, str]]]:
+        """Read records with Arrow: the table, and which rows have too few or too many fields."""
         import pyarrow as pa
         from pyarrow import csv as reader
 
@@ -232,7 +281,7 @@ class CsvTable(Records):
         converting = reader.ConvertOptions(
             column_types=types,
             include_columns=wanted,
-            null_values=MISSING,
+            null_values=[*MISSING, *BLANKS],
             strings_can_be_null=False,
             decimal_point=self.decimal,
         )
@@ -244,6 +293,7 @@ class CsvTable(Records):
             raise self._unreadable(str(error), types) from error
 
     def _unreadable(self, error: str, types: Any) -> Unreadable:
+        """What Arrow complains of, in our words."""
         where = _WHERE.match(error)
         if where is None:
             shape = _SHAPE.search(error)
@@ -290,10 +340,12 @@ class CsvTable(Records):
 
 
 def _misshapen(count: int, wanted: Any) -> str:
+    """What to say of a record with another number of fields."""
     return f"{count} field{'s' * (count != 1)} instead of {wanted}"
 
 
 def _is_text(data: bytes) -> bool:
+    """Whether bytes are UTF-8."""
     if data.isascii():
         return True
     try:
@@ -337,6 +389,7 @@ def _text_for_bytes(type_: Any) -> Any:
 
 
 def _require_text(head: bytes) -> None:
+    """Refuse what is no CSV in one sentence each."""
     if not head:
         raise DataError("the file is empty.")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -386,6 +439,7 @@ def _is_header(rows: list[list[str]], decimal: str) -> bool:
 
 
 def _numeric(text: str, decimal: str = ".") -> bool:
+    """Whether a field is a number, or stands for a missing one."""
     try:
         float(text.replace(decimal, "."))
     except ValueError:

@@ -8,6 +8,7 @@ does not fit makes its row a bad one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any
 
 from rue.errors import DataError
 from rue.registry import register
+from rue.streams.files.parts import byte_ranges, part_of_text
 from rue.streams.files.pieces import PIECE
 from rue.streams.files.sources import Source, require_unpacked
 from rue.streams.formats.base import TableFormat
@@ -23,7 +25,7 @@ from rue.streams.tables.dates import CALENDAR
 from rue.streams.tables.encoding import shortened
 from rue.streams.tables.records import Records, Unreadable
 
-__all__ = ["JsonLines", "JsonTable"]
+__all__ = ["JsonLines", "JsonTable", "schema_of_lines"]
 
 _OTHER = re.compile(rb"(?:\A|\n)[ \t\r]*[^ \t\r\n{]")
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -41,20 +43,41 @@ class JsonLines(TableFormat):
     def open(self, source: Source, block: int = PIECE) -> JsonTable:
         return JsonTable(source, block, self.max_line)
 
+    def parts(self, source: Source, size: int) -> list[tuple[int, int]]:
+        return byte_ranges(source, size)
+
+    def part(self, source: Source, start: int, stop: int) -> Source | None:
+        if start == 0:
+            return part_of_text(source, start, stop)
+        with contextlib.closing(self.open(source)) as table:
+            return part_of_text(source, start, stop, table.beginning)
+
 
 class JsonTable(Records):
     """A file of JSON lines, opened: its columns and their types are known."""
 
     blank = b" \t\r\n"
 
+    def __init__(self, source: Source, block: int, max_line: int) -> None:
+        self._known = source.beginning
+        super().__init__(source, block, max_line)
+
+    @property
+    def beginning(self) -> tuple[Any, dict[str, Any]]:
+        """The types of the columns, and the first values of those of text and dates."""
+        return self.schema, self._first
+
     def read_head(self) -> None:
         self.gather(lambda: True)
+        if self._known is not None:  # it is a later part of a file
+            self.schema, self._first = self._known[0], dict(self._known[1])
+            return
         require_unpacked(self.head)
         if not self.head.strip():
             raise DataError("the file is empty.")
         if self.head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise DataError("the file is in UTF-16: convert it to UTF-8.")
-        self.schema, self._first = _schema(self.head)
+        self.schema, self._first = schema_of_lines(self.head)
 
     @cached_property
     def first(self) -> dict[str, Any]:
@@ -85,6 +108,7 @@ class JsonTable(Records):
             raise Unreadable("", str(error).splitlines()[0][:100]) from error
 
     def _type(self, name: str, columns: Columns) -> Any:
+        """The Arrow type that a member is read as."""
         import pyarrow as pa
 
         kind = columns.kind(name)
@@ -161,6 +185,7 @@ def _encodable(line: bytes, content: Any) -> bool:
 
 
 def _article(kind: str) -> str:
+    """A kind with its article, for messages."""
     return {"boolean": "true or false", "category": "like the first values of its column"}.get(kind, f"a {kind}")
 
 
@@ -170,6 +195,7 @@ def _plain(type_: Any) -> bool:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
+    """Whether a value of JSON can be read as this type."""
     import pyarrow as pa
 
     if pa.types.is_boolean(wanted):
@@ -196,7 +222,7 @@ def _moments(texts: Any, wanted: Any) -> Any:
     return moments.cast(pa.timestamp("us")).cast(wanted)
 
 
-def _schema(data: bytes) -> tuple[Any, dict[str, Any]]:
+def schema_of_lines(data: bytes) -> tuple[Any, dict[str, Any]]:
     """The types of the columns, and the first values of those of text and dates."""
     import pyarrow as pa
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,11 +27,29 @@ class Parquet(TableFormat):
     counts_rows = True
     needs_file = "Parquet is read from its end, so save it to a file and unpack it first."
 
+    def parts(self, source: Source, size: int) -> list[tuple[int, int]]:
+        """The rows of each row group."""
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(source.path if source.plain else source.open()) as file:
+                groups = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+        except DataError:
+            raise
+        except Exception as error:  # of a damaged file Arrow raises errors of many kinds
+            raise DataError(f"{source.name} cannot be read as Parquet: {first_line(error)}.") from error
+        ends = list(itertools.accumulate(groups))
+        return [(end - rows, end) for rows, end in zip(groups, ends, strict=True) if rows]
+
+    def part(self, source: Source, start: int, stop: int) -> Source:
+        return dataclasses.replace(source, rows=(start, stop))
+
     def open(self, source: Source, block: int = PIECE) -> Batches:
         import pyarrow.parquet as pq
 
         try:
-            file = pq.ParquetFile(source.path, page_checksum_verification=True)
+            given = source.path if source.plain else source.open()
+            file = pq.ParquetFile(given, page_checksum_verification=True)
             groups = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
             schema = file.schema_arrow
             _require_footer(file.metadata, schema.names, groups)
@@ -37,11 +57,14 @@ class Parquet(TableFormat):
             raise DataError(f"{source.name} cannot be read as Parquet: {first_line(error)}.") from error
 
         def read(row: int, rows: int) -> Iterator[tuple[int, Any]]:
+            begin, stop = source.rows or (0, sum(groups))
             group, first = 0, 0
-            while group < len(groups) and first + groups[group] <= row:
+            while group < len(groups) and first + groups[group] <= max(row, begin):
                 first += groups[group]
                 group += 1
             for each in range(group, len(groups)):  # or else Arrow would hold what it reads of all of them
+                if first >= stop:
+                    return
                 end = first + groups[each]
                 for batch in file.iter_batches(rows, row_groups=[each]):
                     yield first, batch

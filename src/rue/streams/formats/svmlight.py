@@ -60,6 +60,7 @@ def _read(csr: Any, text: Any) -> None:
                 break
             place = k
             index, count, k = text.digits(k, _0)
+            # qid:4 before the first feature: the query of ranking data, which is passed over.
             if c == 113 and hi == lo and not query and text.at(k + _1) == 105 and text.at(k + _2) == 100:
                 query = True
                 if text.at(k + _3) == 58:
@@ -68,6 +69,7 @@ def _read(csr: Any, text: Any) -> None:
                         continue
                 code = FEATURE
                 break
+            # `digits` counts modulo 2^64, so more than 19 of them may be any number.
             if count == _0 or count > _19 or index > _LAST or text.at(k) != 58:
                 code = FEATURE
                 break

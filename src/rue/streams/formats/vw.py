@@ -3,7 +3,8 @@
 Slots are VW's own: a whole number is itself plus the hash of its namespace; any other name is hashed with its
 namespace's hash as the seed; `name:word` is hashed once more, with the name's; all modulo 2^bits. Features without a
 value are 1, namespace weights multiply, values of one slot are added up, and the constant is not added: rue's intercept
-is it. An example without a label has the label NaN.
+is it. An example without a label has the label NaN. Products of namespaces are those of `-q`: see
+`rue.streams.text.interactions`.
 
 What VW reads as 0 with a warning, or otherwise than it looks, is a bad row here: nan and infinity, an empty value, an
 unreadable number, a base other than 0, a tab before the first bar, control characters, a line without a bar.
@@ -27,6 +28,7 @@ from rue.streams.formats.base import TextFormat
 from rue.streams.names import NOTHING_NEW, Names, NewNames
 from rue.streams.text.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, open_csr
 from rue.streams.text.hashing import Hasher
+from rue.streams.text.interactions import BLANK, open_interactions
 from rue.streams.text.lines import Density, count_filled, number_fault, read_lines, shown, word_at
 from rue.streams.text.numbers import as_text
 from rue.streams.text.words import CONTROL, HUGE, LATER, NAMED, NAMELESS, SUM, VALUE, Words
@@ -37,7 +39,7 @@ _0, _1, _2 = (np.uint64(i) for i in range(3))
 
 
 @parser
-def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) -> None:
+def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any, interactions: Any) -> None:
     """Read rows up to the end of the text, or up to and including one that is no example.
 
     A name that is a number has its slot at once. From the first other name on, those of a row are only noted, and
@@ -50,6 +52,7 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
     while k < text.size and state[CODE] == DONE:
         line += _1
         begin = k
+        # Blanks, then perhaps nothing: an empty line is no example.
         while text.at(k) == 32:
             k += _1
         if words.line_ends(k):
@@ -59,6 +62,7 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
         place, row = k, state[ROWS]
         label, weight = math.nan, 1.0
         tags[row, 0] = tags[row, 1] = 0
+        # The last word before the bar is a tag if it touches the bar, or begins with a quote.
         if code == DONE and n > _0 and (spans[_2 * n - _1] == k or text.data[spans[_2 * n - _2]] == 39):
             n -= _1
             quote = np.uint64(text.data[spans[_2 * n]] == 39)
@@ -68,7 +72,8 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
         lo = state[FEATURES]
         limit = csr.limit(lo)
         hi, first = lo, limit
-        last, ordered = _0, True
+        last, ordered, needed = _0, True, _0
+        # A namespace for each bar, then its features.
         while code == DONE and text.at(k) == 124:
             k += _1
             space, unnamed = k, _0
@@ -76,7 +81,7 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
             if code != DONE:
                 place = k
                 break
-            own = NAMELESS if words.name_stops(space) else NAMED
+            own, of_space = NAMELESS if words.name_stops(space) else NAMED, hi
             while True:
                 c = text.at(k)
                 while c == 32 or c == 9:
@@ -87,6 +92,8 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                         code, place = CONTROL, k
                     break
                 place = k
+                # A name of digits is its own slot; others are noted from here on, `first` being the first of them,
+                # and hashed at the end of the row.
                 slot, k, kind = words.start(k, seed, own)
                 if kind == LATER:
                     first = hi if first == limit else first
@@ -98,12 +105,14 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                 if text.at(k) == 58:
                     value, k, good = text.number(stop + _1)
                     value *= scale
+                    # A value that is no number is a word: together with its name it is a feature of value 1.
                     if not good or not words.stops(k):
                         slot, k = words.word(place, stop, slot, kind)
                         if k == stop + _1:
                             code, place = VALUE, k
                             break
                         stop, value, kind = k, 1.0, NAMED
+                    # No name before the colon: such features of a namespace are numbered in order.
                     elif stop == place:
                         slot += unnamed
                         unnamed += _1
@@ -125,10 +134,18 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
                 csr.indices[hi] = slot
                 csr.values[hi] = value
                 hi += _1
+            if interactions.some():
+                letter = BLANK if words.name_stops(space) else text.at(space)
+                for i in range(of_space - lo, hi - lo):
+                    csr.letters[i] = letter
+        ordered &= not interactions.some()
         if not ordered:
             csr.lift(lo, first if first < hi else hi)
         if first < hi:
             words.hash_row(rows, csr.slots, first - lo, hi - lo, mask, names)
+        if interactions.some() and code == DONE:
+            hi, code, needed = interactions.multiply(csr, lo, hi, limit, mask, names)
+            place = begin
         k = text.next_line(k)
         if not ordered and code == DONE and csr.arrange(lo, hi) < hi:
             hi, good = csr.add_up(lo, hi)
@@ -138,7 +155,7 @@ def _read(csr: Any, words: Any, mask: Any, weights: Any, tags: Any, names: Any) 
             weights[row] = weight
             csr.finish(lo, hi, label, line - _1)
         elif code == ROOM:
-            state[CODE], k, line = code, begin, line - _1
+            state[CODE], state[PLACE], k, line = code, needed, begin, line - _1
         else:
             state[CODE], state[PLACE] = code, place
     state[POSITION], state[LINE] = k, line
@@ -170,14 +187,14 @@ class VW(TextFormat):
         tags = np.empty((csr.labels.size, 2), dtype=np.uint64)
         new = names.opened(2**self.bits - 1) if names is not None else NOTHING_NEW
         words = Words(lines, Hasher(lines), np.zeros(8, dtype=np.uint64))
-        args = (words, np.uint64(2**self.bits - 1), weights, tags, new)
+        args = (words, np.uint64(2**self.bits - 1), weights, tags, new, open_interactions(self.interact))
         csr, bad = read_lines(_read, args, csr, text, first_line, _complaint)
         self._density.note(text, csr)
         rows = int(csr.state[ROWS])
         block = Block(
             csr.matrix(2**self.bits), csr.labels[:rows], weights[:rows] if (weights[:rows] != 1.0).any() else None
         )
-        return Chunk(block, csr.lines[:rows], bad, _tags(text, tags[:rows]), _names(text, new))
+        return Chunk(block, csr.lines[:rows], bad, _tags(text, tags[:rows]), _names(text, new, names))
 
 
 _WORD, _NAME = re.compile(rb"[^ \t|\r\n]*"), re.compile(rb"[^\x00- :|]*")
@@ -189,13 +206,18 @@ def _tags(text: bytes, spans: Any) -> tuple[str, ...] | None:
     return tuple(text[start:stop].decode("utf-8", "backslashreplace") for start, stop in spans.tolist())
 
 
-def _names(text: bytes, new: NewNames) -> tuple[tuple[int, str], ...]:
-    named = []
+def _names(text: bytes, new: NewNames, names: Names | None) -> tuple[tuple[int, str], ...]:
+    """The new names: of a word its namespace and itself, of a product those of its factors."""
+    found: dict[int, str] = {}
+    known = {} if names is None else names.of
     for slot, space, start, stop in new.rows[: int(new.count[1])].tolist():
+        if stop == 0:  # a product, of the features `space` and `start`
+            found[slot] = "*".join(found.get(each) or known.get(each) or str(each) for each in (space, start))
+            continue
         name = text[start:stop].decode("utf-8", "backslashreplace").replace(":", "^", 1)
         space_name = word_at(text, space, _NAME)
-        named.append((slot, f"{space_name}^{name}" if space_name else name))
-    return tuple(named)
+        found[slot] = f"{space_name}^{name}" if space_name else name
+    return tuple(found.items())
 
 
 def _complaint(text: bytes, code: int, place: int) -> str:
@@ -219,6 +241,10 @@ def _complaint(text: bytes, code: int, place: int) -> str:
             return number_fault("value", word)
         case 11:
             return f"the value of {shown(word)} is too large"
+        case 13:
+            return "values of two namespaces multiply to more than a number can hold"
+        case 14:
+            return "the namespaces that --interact multiplies have more than 131,072 products in this line"
         case _:
             return "the values of one slot add up to more than a number can hold"
 

@@ -24,6 +24,7 @@ _U = np.uint64
 _LOW = _U(2**32 - 1)
 _0, _1, _3, _4, _6, _8, _63 = (_U(i) for i in (0, 1, 3, 4, 6, 8, 63))
 _5, _13, _15, _16, _17, _19 = (_U(i) for i in (5, 13, 15, 16, 17, 19))
+# The constants of MurmurHash3 (Appleby), which Vowpal Wabbit hashes with too.
 _C1, _C2, _ADD, _F1, _F2 = (_U(i) for i in (0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35))
 
 
@@ -113,6 +114,7 @@ def look_over(addresses: Any, whole: Any, begin: Any, many: Any, numbers: Any, f
             for i in range(many):
                 column[i] = number_at(address, begin + i)
             for i in range(many):
+                # x·0 is 0 for a finite x and NaN for any other: no branch, so that it is vector code.
                 sound[i] += column[i] * 0.0
         for i in range(many):
             bits[i] |= bit if column[i] != 0.0 else _0
@@ -149,11 +151,14 @@ def assemble(
             left, before = filled[group, row], _U(group) << _6
             while left != _0:
                 j = before + lowest_bit(left)
+                # Takes the lowest bit away: only the numbers that are not 0 are gone through.
                 left &= left - _1
                 x = numbers[j, row]
                 rows.indices[end], rows.values[end] = j, x
                 if odd and math.isinf(x):
                     infinite = int(j)
+                # Written in any case; for NaN the place is used again. A branch would be guessed wrong where values
+                # are missing at random.
                 end += _U(not (odd and math.isnan(x)))
         if infinite >= 0:
             good[i], culprit[i], end = False, infinite, start

@@ -2,6 +2,7 @@
 
 A column of numbers or booleans has a slot of its own, in the order of the columns. Text, and any column named as a
 category, is hashed: `column=value` has value 1 in the slot k + (MurmurHash3 & (2^bits − 1)), where k slots are owned.
+Columns that are crossed are one more category, `hour×route=13×A`, of their values as written, numbers 1.0 as 1.
 Whatever is missing (null, NaN, empty) says `column=` there and nothing else. A column of sentences is text: each word
 is a feature `column=word`, hashed, whose value is how often it occurs (see `tokens`).
 
@@ -11,9 +12,9 @@ of a day since midnight, and its hour; a duration is its days. Models of version
 day of the year, and an hour at midnight too.
 
 Kinds are settled by Arrow's type and the first 1,000 rows (`FIRST`), as far as they lie in what a text format looks at
-first: text is dates if all of these rows are (ISO 8601, or as `order` says), numbers if all have decimal commas
-and `decimal` is a comma, and text if at least 20 are not missing, four fifths of these differ, and half have
-a space inside; otherwise it is a category.
+first: text is dates if all of these rows are (ISO 8601, 2026/12/31, Dec 31, 2026, or as `order` says), numbers if all
+have decimal commas and `decimal` is a comma, and text if at least 20 are not missing, four fifths of these differ, and
+half have a space inside; otherwise it is a category.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import numpy as np
 
 from rue.errors import DataError, shown
 from rue.streams.tables.dates import CALENDAR, DATES, read_moments
-from rue.streams.tables.spelling import ORDERS, is_text, looks, written_as
+from rue.streams.tables.spelling import MISSING, ORDERS, is_text, looks, written_as
 
 __all__ = [
     "FIRST",
@@ -77,6 +78,12 @@ class Columns:
     """The first day of each column of dates, counted from 1970-01-01; one that is not here starts there."""
     version: int = VERSION
     """Of the rules by which dates become features."""
+    experts: tuple[str, ...] = ()
+    """The columns that hold predictions of outside experts."""
+    crosses: tuple[tuple[str, ...], ...] = ()
+    """Columns whose values together are a category."""
+    word_pairs: bool = False
+    """Whether two words in a row of a text are a feature too."""
 
     @cached_property
     def own(self) -> tuple[str, ...]:
@@ -106,7 +113,7 @@ class Columns:
     @property
     def hashing(self) -> bool:
         """Whether a row needs the hashed slots even if nothing is missing."""
-        return any(kind not in ("number", "boolean", "duration") for _, kind in self.plan)
+        return bool(self.crosses) or any(kind not in ("number", "boolean", "duration") for _, kind in self.plan)
 
     @property
     def width(self) -> int:
@@ -122,39 +129,49 @@ class Columns:
         """Every column that is read."""
         features = [name for name, _ in self.plan]
         others = dict.fromkeys(name for name in (self.target, self.weight, self.id) if name is not None)
-        return (*features, *(name for name in others if name not in features))
+        return (*features, *self.experts, *(name for name in others if name not in features))
 
     def kind(self, name: str) -> str:
         """The kind of a column that is read."""
-        return self._kinds[name]
+        return self.kinds[name]
 
     @cached_property
-    def _kinds(self) -> dict[str, str]:
+    def kinds(self) -> dict[str, str]:
         others = {self.id or "": "category", self.target or "": self.label, self.weight or "": "number"}
-        return {**others, **dict(self.plan)}
+        return {**others, **dict.fromkeys(self.experts, "number"), **dict(self.plan)}
 
     def require(self, names: Sequence[str], labels: bool = True) -> None:
         """Refuse a table that lacks one of the columns; without `labels` it may lack the target and the weight."""
-        require_columns(self.used if labels else self.used[: len(self.plan)], names)
+        require_columns(self.used if labels else self.used[: len(self.plan) + len(self.experts)], names)
 
     def to_dict(self) -> dict[str, Any]:
         """In plain JSON types."""
         lists = {"plan": [list(column) for column in self.plan], "starts": [list(start) for start in self.starts]}
-        return {**dataclasses.asdict(self), **lists}
+        return {
+            **dataclasses.asdict(self),
+            **lists,
+            "experts": list(self.experts),
+            "crosses": list(map(list, self.crosses)),
+        }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Columns:
         """The columns that `to_dict` describes; refuses anything else."""
         try:
             pairs = {key: tuple((name, value) for name, value in stored.get(key, ())) for key in ("plan", "starts")}
-            columns = cls(**{"version": 1, **stored, **pairs})
+            lists = {
+                "experts": tuple(stored.get("experts", ())),
+                "crosses": tuple(map(tuple, stored.get("crosses", ()))),
+            }
+            columns = cls(**{"version": 1, **stored, **pairs, **lists})
             texts = [name for name, _ in columns.plan] + [
-                name for name in (columns.target, columns.weight) if name is not None
+                name for name in (columns.target, columns.weight, *columns.experts) if name is not None
             ]
             good = all(isinstance(name, str) for name in texts) and all(kind in KINDS for _, kind in columns.plan)
             good = good and len(set(texts)) == len(texts) and columns.label in KINDS[:3] and type(columns.bits) is int
             good = good and 1 <= columns.bits <= MOST_BITS and (columns.id is None or isinstance(columns.id, str))
-            good = good and "plan" in stored
+            good = good and "plan" in stored and type(columns.word_pairs) is bool
+            good = good and all(_crossable(one, columns.kinds, dict(columns.plan)) for one in columns.crosses)
             good = (
                 good and columns.version in (1, VERSION) and columns.decimal in (".", ",") and columns.order in ORDERS
             )
@@ -180,6 +197,9 @@ def plan(
     category: Iterable[str | int] = (),
     id_column: str | int | None = None,
     text: Iterable[str | int] = (),
+    experts: Iterable[str | int] = (),
+    crosses: Iterable[Sequence[str | int]] = (),
+    word_pairs: bool = False,
     bits: int = 20,
     decimal: str = ".",
     order: str = "",
@@ -192,47 +212,124 @@ def plan(
     """
     if type(bits) is not int or not 1 <= bits <= MOST_BITS:
         raise DataError(f"bits must be a whole number from 1 to {MOST_BITS}, not {shown(bits)}.")
-    names = list(schema.names)
+    names, first = list(schema.names), first or {}
     twice = repeated(names)
     if twice is not None:
         raise DataError(f"two columns are called {twice!r}: rename one.")
-    goal = None if target is None else find_column(target, names, "target")
-    heavy = None if weight is None else find_column(weight, names, "weight")
-    own_id = None if id_column is None else find_id(id_column, schema)
-    gone = {find_column(name, names, "column to drop") for name in drop}
-    categories = {find_column(name, names, "category") for name in category}
-    sentences = {find_column(name, names, "text") for name in text}
-    for role, name in (("target", goal), ("weight", heavy)):
-        if name in gone:
-            raise DataError(f"the column {name!r} is the {role}: it cannot be dropped.")
-        if name in sentences:
-            raise DataError(f"the column {name!r} is the {role}: it cannot be text.")
-    if goal is not None and goal == heavy:
-        raise DataError(f"the column {goal!r} cannot be both the target and the weight.")
-    both = sorted(sentences & categories)
-    if both:
-        raise DataError(f"the column {both[0]!r} cannot be both text and a category.")
-    kinds: dict[str, str] = {}
-    for field in schema:
-        if field.name in gone:
-            continue
-        if field.name in categories or field.name in sentences:
-            kinds[field.name] = "text" if field.name in sentences and kind_of(field.type) else "category"
-        else:
-            kinds[field.name] = _settled(field.type, (first or {}).get(field.name), decimal, order)
-        if not kind_of(field.type) and field.name not in (goal, heavy, own_id):
-            raise DataError(f"the column {field.name!r} holds {field.type}: leave it out with --drop {field.name}.")
-    label = "number"
-    if goal is not None:
-        label = "category" if kinds[goal] == "text" else kinds[goal]
+    roles = _Roles(
+        target=None if target is None else find_column(target, names, "target"),
+        weight=None if weight is None else find_column(weight, names, "weight"),
+        id=None if id_column is None else find_id(id_column, schema),
+        dropped=frozenset(find_column(name, names, "column to drop") for name in drop),
+        categories=frozenset(find_column(name, names, "category") for name in category),
+        sentences=frozenset(find_column(name, names, "text") for name in text),
+        experts=tuple(find_column(name, names, "column of an expert") for name in experts),
+    )
+    roles.require_distinct()
+    order = order or roles.order_of_dates(schema, first)
+    kinds = roles.kinds(schema, first, decimal, order)
+    label = roles.kind_of_label(schema, kinds)
+    roles.require_numbers(schema, kinds)
+    columns = tuple((name, kind) for name, kind in kinds.items() if name not in roles.no_features)
+    starts = tuple((name, _start(kind, first.get(name), order)) for name, kind in columns if kind in CALENDAR)
+    crossed = tuple(tuple(find_column(name, names, "column to cross") for name in one) for one in crosses)
+    _require_crossable(crossed, kinds, dict(columns))
+    own = roles.target, label, roles.weight, bits, roles.id
+    settled = Columns(columns, *own, decimal, order, starts, experts=roles.experts)
+    if word_pairs and not settled.texts:
+        raise DataError("word pairs: no column is read as text: name one (--text, in Python text=), or leave them out.")
+    return dataclasses.replace(settled, crosses=crossed, word_pairs=word_pairs)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Roles:
+    """The columns that the user has named, by what they are for."""
+
+    target: str | None
+    weight: str | None
+    id: str | None
+    dropped: frozenset[str]
+    categories: frozenset[str]
+    sentences: frozenset[str]
+    experts: tuple[str, ...]
+
+    @property
+    def no_features(self) -> set[str | None]:
+        """The columns that are read and are no features."""
+        return {self.target, self.weight, self.id, *self.experts}
+
+    def require_distinct(self) -> None:
+        """Refuse a column with two roles that contradict each other."""
+        experts = (("prediction of an expert", name) for name in self.experts)
+        for role, name in (("target", self.target), ("weight", self.weight), *experts):
+            if name in self.dropped:
+                raise DataError(f"the column {name!r} is the {role}: it cannot be dropped.")
+            if name in self.sentences:
+                raise DataError(f"the column {name!r} is the {role}: it cannot be text.")
+        if self.target is not None and self.target == self.weight:
+            raise DataError(f"the column {self.target!r} cannot be both the target and the weight.")
+        others = {self.target, self.weight, self.id}
+        if len({*self.experts, *others}) < len(self.experts) + len(others):
+            raise DataError("the column of an expert can be nothing else, the target, the weight or the id.")
+        both = sorted(self.sentences & self.categories)
+        if both:
+            raise DataError(f"the column {both[0]!r} cannot be both text and a category.")
+
+    def order_of_dates(self, schema: Any, first: Mapping[str, Any]) -> str:
+        """How dates are written in the columns of text that may be dates."""
+        named = self.dropped | self.categories | self.sentences | {self.target, self.weight, self.id}
+        fields = [field for field in schema if field.name not in named and is_text(field.type)]
+        return _order_of([first[field.name] for field in fields] if first else [])
+
+    def kinds(self, schema: Any, first: Mapping[str, Any], decimal: str, order: str) -> dict[str, str]:
+        """The kind of each column that is not dropped; refuses features of a type that says nothing."""
+        kinds: dict[str, str] = {}
+        for field in schema:
+            if field.name in self.dropped:
+                continue
+            if field.name in self.categories or field.name in self.sentences:
+                kinds[field.name] = "text" if field.name in self.sentences and kind_of(field.type) else "category"
+            else:
+                kinds[field.name] = _settled(field.type, first.get(field.name), decimal, order)
+            if not kind_of(field.type) and field.name not in (self.target, self.weight, self.id):
+                raise DataError(f"the column {field.name!r} holds {field.type}: leave it out with --drop {field.name}.")
+        return kinds
+
+    def kind_of_label(self, schema: Any, kinds: Mapping[str, str]) -> str:
+        """What the target holds: numbers, booleans or words; refuses anything else."""
+        if self.target is None:
+            return "number"
+        label = "category" if kinds[self.target] == "text" else kinds[self.target]
         if label not in KINDS[:3]:
-            held = f"{label}s" if is_text(schema.field(goal).type) else schema.field(goal).type
-            raise DataError(f"the target {goal!r} must hold numbers, booleans or words, not {held}.")
-    if heavy is not None and kinds[heavy] not in ("number", "boolean"):
-        raise DataError(f"the weight {heavy!r} must hold numbers, not {schema.field(heavy).type}.")
-    columns = tuple((name, kind) for name, kind in kinds.items() if name not in (goal, heavy, own_id))
-    starts = tuple((name, _start(kind, (first or {}).get(name), order)) for name, kind in columns if kind in CALENDAR)
-    return Columns(columns, goal, label, heavy, bits, own_id, decimal, order, starts)
+            type_ = schema.field(self.target).type
+            held = f"{label}s" if is_text(type_) else type_
+            raise DataError(f"the target {self.target!r} must hold numbers, booleans or words, not {held}.")
+        return label
+
+    def require_numbers(self, schema: Any, kinds: Mapping[str, str]) -> None:
+        """Refuse a weight, or predictions of an expert, that are no numbers."""
+        weights = [] if self.weight is None else [("weight", self.weight)]
+        for role, name in [*weights, *(("expert", name) for name in self.experts)]:
+            if kinds[name] not in ("number", "boolean"):
+                raise DataError(f"the {role} {name!r} must hold numbers, not {schema.field(name).type}.")
+
+
+def _require_crossable(crosses: Sequence[Sequence[str]], kinds: Mapping[str, str], features: Mapping[str, str]) -> None:
+    """Refuse columns that cannot be a category together."""
+    for one in crosses:
+        if not _crossable(one, kinds, features):
+            raise DataError(
+                f"cross: {', '.join(one)} cannot be crossed: name two or three columns of numbers, truth values or "
+                "categories, each once, that are features."
+            )
+    if len(set(crosses)) < len(crosses):
+        raise DataError("cross: the same columns are crossed twice.")
+
+
+def _crossable(one: Sequence[str], kinds: Mapping[str, str], features: Mapping[str, str]) -> bool:
+    """Whether some columns can be a category together."""
+    alike = all(name in features and kinds[name] in ("number", "boolean", "category") for name in one)
+    return 2 <= len(one) <= 3 and len(set(one)) == len(one) and alike
 
 
 def find_id(which: str | int, schema: Any) -> str:
@@ -251,6 +348,15 @@ def _settled(type_: Any, first: Any, decimal: str, order: str) -> str:
         return kind
     values = first.drop_null().to_pylist()
     return written_as(values, decimal, order) or ("text" if is_sentences(values) else kind)
+
+
+def _order_of(texts: Iterable[Any]) -> str:
+    """How dates in some columns of text are written, if nothing is asked for: ISO 8601 unless a column needs more."""
+    for first in texts:
+        values = [text for text in first.drop_null().to_pylist() if text.strip() not in MISSING]
+        if looks(values)[0] == "dates" and not written_as(values) and written_as(values, order="year-first"):
+            return "year-first"
+    return ""
 
 
 def is_sentences(values: Sequence[str]) -> bool:

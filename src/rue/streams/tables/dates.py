@@ -7,7 +7,6 @@ midnight, as whole numbers, so that dates, timestamps of any unit and text with 
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from rue.errors import DataError
 from rue.streams.tables.spelling import is_text, parse_dates
 
-__all__ = ["CALENDAR", "DATES", "DAYS", "HOURS", "Moments", "first_day", "read_moments"]
+__all__ = ["CALENDAR", "DATES", "DAYS", "HOURS", "Moments", "read_moments"]
 
 CALENDAR = ("timestamp", "date")
 """Kinds of columns with a day: they mean the same, because midnight sharp has no hour."""
@@ -31,9 +30,10 @@ _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 class Moments:
     """A column of dates, timestamps, times of day or durations; a missing one counts as 1970-01-01.
 
+    >>> import datetime
     >>> import pyarrow as pa
     >>> moments = Moments.of(pa.array([datetime.datetime(2026, 3, 1, 18), None]))
-    >>> moments.hour.tolist(), moments.day_of_year.tolist(), moments.days_since(first_day("2026-02-27")).tolist()
+    >>> moments.hour.tolist(), moments.day_of_year.tolist(), moments.days_since(20511).tolist()
     ([18, 0], [60, 1], [2.75, -20511.0])
     >>> [DAYS[code] for code in moments.weekday], moments.missing.tolist()
     (['Sunday', 'Thursday'], [False, True])
@@ -92,11 +92,6 @@ class Moments:
         """From 1 to 366."""
         dates = self.day.astype("datetime64[D]")
         return (dates - dates.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.int64) + 1
-
-
-def first_day(date: str) -> int:
-    """The number of a day, from 1970-01-01 on, written as 2026-12-31."""
-    return (datetime.date.fromisoformat(date) - datetime.date(1970, 1, 1)).days
 
 
 def read_moments(name: str, kind: str, column: Any, found: str, order: str) -> tuple[Moments, Any]:

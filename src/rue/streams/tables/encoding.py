@@ -17,12 +17,14 @@ from rue.streams.tables.assembly import NOTHING, Rows, assemble, first_of_each, 
 from rue.streams.tables.columns import Columns, kind_of
 from rue.streams.tables.dates import CALENDAR, DAYS, HOURS, read_moments
 from rue.streams.tables.spelling import is_text, parse_numbers
-from rue.streams.tables.tokens import Words, add_words, split_words
+from rue.streams.tables.tokens import Words, add_words, pair_words, split_words
 
-__all__ = ["encode", "shortened"]
+__all__ = ["encode", "key_texts", "shortened"]
 
 CACHED = 1 << 17
 """Numbers put together at a time: a MiB of them stays in the processor's cache."""
+CROSS = "×"
+"""Between the names, and the values, of columns that are crossed."""
 _WIDE = (np.dtype(np.int64), np.dtype(np.float64))
 
 
@@ -49,25 +51,28 @@ def encode(
     reader = _Reader(columns, batch.num_rows)
     for name, kind in columns.plan:
         reader.add(name, kind, _column(batch, name), good, why)
+    for one in columns.crosses:
+        reader.crossed(one, [_column(batch, name) for name in one], good, why)
     y = weights = None
     if columns.target is not None and (labels or columns.target in there):
         y = _labels(columns, _column(batch, columns.target), good, why)
     if columns.weight is not None and (labels or columns.weight in there):
         weights = _weights(columns, _column(batch, columns.weight), good, why)
+    advice = _advice(columns, batch, good, why) if columns.experts else None
     tags: Any = None
     if columns.id is not None and columns.id in there:
         tags = _tags(columns.id, _column(batch, columns.id))
     X = reader.rows(good, why)
     called = () if names is None else reader.names(good, names.seen)
     if why:
-        y, weights = (None if column is None else column[good] for column in (y, weights))
+        y, weights, advice = (None if column is None else column[good] for column in (y, weights, advice))
     good_lines = lines[good] if why else lines
     missing = (reader.gaps[good] if why else reader.gaps) if reader.gaps.any() else None
     refused = [BadRow(0, int(lines[i]), *reason, "" if tags is None else tags[i]) for i, reason in why.items()]
     if tags is not None:
         tags = tuple(tags[i] for i in np.flatnonzero(good).tolist()) if why else tuple(tags)
     placed = _placed([*bad, *refused], good_lines)
-    return Chunk(Block(X, y, weights), good_lines, placed, tags, names=called, missing=missing)
+    return Chunk(Block(X, y, weights), good_lines, placed, tags, names=called, missing=missing, advice=advice)
 
 
 def shortened(text: str) -> str:
@@ -76,6 +81,7 @@ def shortened(text: str) -> str:
 
 
 def _placed(bad: list[BadRow], lines: Any) -> tuple[BadRow, ...]:
+    """Bad rows in order, each with the number of good ones before it."""
     ordered = sorted(bad, key=lambda row: row.line)
     places = np.searchsorted(lines, [row.line for row in ordered]).tolist()
     return tuple(dataclasses.replace(row, place=place) for row, place in zip(ordered, places, strict=True))
@@ -129,7 +135,7 @@ class _Reader:
             self.listed(f"{name}.weekday", DAYS, moments.weekday, missing)
 
     def tokenised(self, name: str, column: Any) -> None:
-        """A column of text as words."""
+        """A column of text as words, and perhaps as pairs of neighbours."""
         import pyarrow as pa
 
         if pa.types.is_dictionary(column.type):
@@ -137,7 +143,8 @@ class _Reader:
         texts = _plain(column)
         self.gaps += _empty(texts)
         words = split_words(*_content(texts))
-        self.words.append((name, words, _slots(self.columns, name, words.letters, words.places)))
+        for some in (words, pair_words(words)) if self.columns.word_pairs else (words,):
+            self.words.append((name, some, _slots(self.columns, name, some.letters, some.places)))
 
     def listed(self, name: str, words: tuple[str, ...], codes: Any, missing: Any) -> None:
         """A hashed column of a few words, given by their numbers."""
@@ -168,6 +175,20 @@ class _Reader:
             self.slots.append(_slots(self.columns, name, *_content(words)))
             self.gaps += _empty(words)
         self.texts.append((name, column))
+
+    def crossed(self, names: tuple[str, ...], columns: list[Any], good: Any, why: dict[int, tuple[str, str]]) -> None:
+        """Columns whose values together are a category."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        parts = []
+        for name, column in zip(names, columns, strict=True):
+            if self.columns.kind(name) == "number" and is_text(column.type):  # with decimal commas
+                column = pa.array(_numbers(self.columns, name, column, good, why))
+            texts = _texts(name, column)
+            texts = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
+            parts.append(_plain(texts).cast(pa.large_string()))
+        self.hashed(CROSS.join(names), pc.binary_join_element_wise(*parts, pa.scalar(CROSS, pa.large_string())))
 
     def rows(self, good: Any, why: dict[int, tuple[str, str]]) -> Any:
         """The good rows; those with an infinity become bad."""
@@ -292,6 +313,7 @@ def _few_slots(columns: Columns, names: tuple[str, ...], words: tuple[str, ...])
 
 
 def _column(batch: Any, name: str) -> Any:
+    """A column as one array, without an extension type around it."""
     import pyarrow as pa
 
     column = batch.column(name)
@@ -371,6 +393,7 @@ def _words(texts: Any) -> list[Any]:
 
 
 def _word(data: bytes | None) -> str | None:
+    """Bytes as text; marked if they are not UTF-8."""
     try:
         return None if data is None else data.decode()
     except UnicodeDecodeError:
@@ -388,11 +411,22 @@ def _plain(texts: Any) -> Any:
 
 def _tags(name: str, column: Any) -> list[str]:
     """A column as texts, "" where they are missing."""
+    return _words(key_texts(column, name))
+
+
+def key_texts(column: Any, name: str = "by") -> Any:
+    """An Arrow array of any kind as one of texts, "" where they are missing; 1.0 is 1, and a date 2026-12-31.
+
+    >>> import pyarrow
+    >>> key_texts(pyarrow.array([1.0, None])).to_pylist()
+    ['1', '']
+    """
     texts = _texts(name, column)
-    return _words(_plain(texts.dictionary_decode() if hasattr(texts, "dictionary") else texts))
+    return _plain(texts.dictionary_decode() if hasattr(texts, "dictionary") else texts)
 
 
 def _labels(columns: Columns, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+    """The labels; rows without a usable one are refused in `good` and `why`."""
     name = str(columns.target)
     if columns.label == "category":
         texts = _texts(name, column)
@@ -419,12 +453,18 @@ def _labels(columns: Columns, column: Any, good: Any, why: dict[int, tuple[str, 
 
 
 def _weights(columns: Columns, column: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+    """The weights; rows without a usable one are refused in `good` and `why`."""
     name = str(columns.weight)
     weights = np.array(_numbers(columns, name, column, good, why), dtype=np.float64)
     _refuse(np.isnan(weights), name, lambda i: "no weight", good, why)
     outside = np.isinf(weights) | (weights < 0.0)
     _refuse(outside, name, lambda i: f"the weight {weights[i]:g} is not a finite number ≥ 0", good, why)
     return weights
+
+
+def _advice(columns: Columns, batch: Any, good: Any, why: dict[int, tuple[str, str]]) -> Any:
+    """The predictions of outside experts, a column for each; NaN where there is none."""
+    return np.column_stack([_numbers(columns, name, _column(batch, name), good, why) for name in columns.experts])
 
 
 def _refuse(rows: Any, name: str, reason: Any, good: Any, why: dict[int, tuple[str, str]]) -> None:

@@ -265,7 +265,7 @@ class Records(Table):
 
     @abc.abstractmethod
     def tag(self, record: bytes, columns: Columns) -> str:
-        """The id of a record that is bad for another reason; "" if it cannot be told."""
+        """The id of a record that is bad for another reason; "" if the record does not show it."""
 
     @abc.abstractmethod
     def misfits(self, records: list[bytes], columns: Columns) -> dict[int, tuple[str, str]]:

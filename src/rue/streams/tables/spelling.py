@@ -1,4 +1,8 @@
-"""Dates and numbers written in text: ISO 8601 as it is; day first, month first and decimal commas when asked for."""
+"""Dates and numbers written in text.
+
+Dates by ISO 8601, and others that can be read in one way only, year first (2026/12/31) or with the name of the month
+(Dec 31, 2026); day first, month first and decimal commas when asked for.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,61 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["MISSING", "ORDERS", "is_text", "looks", "parse_dates", "parse_numbers", "written_as"]
+__all__ = [
+    "BLANKS",
+    "MISSING",
+    "NEARLY",
+    "ORDERS",
+    "date_patterns",
+    "is_text",
+    "looks",
+    "parse_dates",
+    "parse_numbers",
+    "written_as",
+]
 
 MISSING = [
     *("", "?", "\\N", "None", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null"),
     *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 ]
 """What stands for a missing number or date."""
-ORDERS = ("", "day-first", "month-first")
-"""How dates are written: "" is ISO 8601 only, 2026-12-31."""
-_PARTS = r"^(?P<one>\d{1,2})[./-](?P<two>\d{1,2})[./-](?P<year>\d{4}|\d{2})(?:[ T]+(?P<time>\d{1,2}:.*))?$"
+BLANKS = [" " * spaces for spaces in range(1, 17)]
+"""Cells of nothing but spaces, which are missing numbers too."""
+ORDERS = ("", "year-first", "day-first", "month-first")
+"""How dates are written: "" is ISO 8601 only, 2026-12-31; all others read 2026/12/31 and Dec 31, 2026 as well."""
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMED = (
+    r"(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_WEEKDAY = r"(?i:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,? +)?"
+_TH = "(?:st|nd|rd|th)?"
+_CLOCK_AFTER = r"(?:,?[ T]+(?P<time>\d{1,2}:.*))?$"
+_ONE_WAY = (
+    r"^(?P<year>\d{4})[./-](?P<month>\d{1,2})[./-](?P<day>\d{1,2})" + _CLOCK_AFTER,
+    rf"^{_WEEKDAY}(?P<month>{_NAMED})\.? +(?P<day>\d{{1,2}}){_TH},? +(?P<year>\d{{4}})" + _CLOCK_AFTER,
+    rf"^{_WEEKDAY}(?P<day>\d{{1,2}}){_TH}[. -]+(?P<month>{_NAMED})\.?,?[ -]+(?P<year>\d{{4}})" + _CLOCK_AFTER,
+)
+"""Dates that can be read in one way only."""
+_TWO_WAYS = {
+    "day-first": r"^(?P<day>\d{1,2})[./-](?P<month>\d{1,2})[./-](?P<year>\d{4}|\d{2})" + _CLOCK_AFTER,
+    "month-first": r"^(?P<month>\d{1,2})[./-](?P<day>\d{1,2})[./-](?P<year>\d{4}|\d{2})" + _CLOCK_AFTER,
+}
+"""Dates whose order only a person knows."""
 _COMMA = r"[-+]?(?:\d+|\d{1,3}(?:[. '’]\d{3})+)?(?:,\d+)?(?:[eE][-+]?\d+)?"
 _CLOCK = r"^\d{1,2}:\d\d.*$"
 NEARLY = 0.9
 """The share of values that must look alike for a column to look so."""
 _PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _DRESSED = re.compile(r"[$€£¥]? ?[-+]?(?:\d+|\d{1,3}(?:[., '’]\d{3})+)(?:[.,]\d+)? ?(?:%|[$€£¥]|EUR|USD|GBP)?")
-_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)(?: .*)?")
+_DATES = tuple(map(re.compile, (r"\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)(?: .*)?", *_ONE_WAY)))
 
 
 def looks(some: Sequence[str]) -> tuple[str, str]:
     """What nearly all of some values look like, and one of them; "" if like words."""
-    for kind, patterns in (("numbers", (_PLAIN,)), ("dates", (_DATE,)), ("amounts", (_PLAIN, _DRESSED))):
+    for kind, patterns in (("numbers", (_PLAIN,)), ("dates", _DATES), ("amounts", (_PLAIN, _DRESSED))):
         alike = [text for text in some if any(pattern.fullmatch(text.strip()) for pattern in patterns)]
-        if len(alike) >= NEARLY * len(some):
+        if alike and len(alike) >= NEARLY * len(some):
             return kind, next((text for text in alike if not _PLAIN.fullmatch(text.strip())), alike[0])
     return "", ""
 
@@ -47,6 +82,8 @@ def written_as(values: Sequence[str], decimal: str = ".", order: str = "") -> st
     >>> written_as(["2026-01-31", "2026-02-01 10:15"]), written_as(["10:15", "0:30"]), written_as(["red"])
     ('timestamp', 'time', '')
     >>> written_as(["31.01.2026", "1.2.26"]), written_as(["31.01.2026", "1.2.26"], order="day-first")
+    ('', 'date')
+    >>> written_as(["2026/1/31", "Feb 1, 2026"]), written_as(["2026/1/31", "Feb 1, 2026"], order="year-first")
     ('', 'date')
     >>> written_as(["3,5", "1.200,25"]), written_as(["3,5", "1.200,25"], decimal=",")
     ('', 'number')
@@ -117,14 +154,33 @@ def _present(texts: Any) -> Any:
     return pc.if_else(pc.is_in(texts, pa.array(MISSING)), pa.scalar(None, pa.string()), texts)
 
 
+def date_patterns(order: str) -> tuple[str, ...]:
+    """What dates look like that are written otherwise than by ISO 8601: none, unless there is an order.
+
+    >>> len(date_patterns("")), len(date_patterns("year-first")), len(date_patterns("day-first"))
+    (0, 3, 4)
+    """
+    return (*_ONE_WAY, *((_TWO_WAYS[order],) if order in _TWO_WAYS else ())) if order else ()
+
+
 def _iso(texts: Any, order: str) -> Any:
-    """Dates with their day or month first as ISO 8601 writes them; other texts as they are."""
+    """Dates in another spelling as ISO 8601 writes them; other texts as they are."""
+    for pattern in date_patterns(order):
+        texts = _rewritten(texts, pattern)
+    return texts
+
+
+def _rewritten(texts: Any, pattern: str) -> Any:
+    """The dates that a pattern matches, as ISO 8601 writes them; other texts as they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    parts = pc.extract_regex(texts, _PARTS)
-    one, two, year, time = (pc.struct_field(parts, name) for name in ("one", "two", "year", "time"))
-    day, month = (one, two) if order == "day-first" else (two, one)
+    parts = pc.extract_regex(texts, pattern)
+    if parts.null_count == len(parts):
+        return texts
+    day, month, year, time = (pc.struct_field(parts, name) for name in ("day", "month", "year", "time"))
+    number = pc.index_in(pc.utf8_slice_codeunits(pc.ascii_lower(month), 0, 3), pa.array(MONTHS))
+    month = pc.coalesce(pc.add(number, 1).cast(pa.string()), month)
     short = pc.equal(pc.utf8_length(year), 2)
     century = pc.if_else(pc.less(year, "69"), "20", "19")  # as POSIX reads years of two digits
     year = pc.if_else(short, pc.binary_join_element_wise(century, year, ""), year)

@@ -31,6 +31,11 @@ class Table(abc.ABC):
     schema: Any
     """The Arrow schema; of text, as the first piece suggests."""
 
+    @property
+    def beginning(self) -> Any:
+        """What the beginning of a file settles (columns, kinds), for tables that read a later part of it."""
+        return None
+
     @cached_property
     def first(self) -> dict[str, Any]:
         """The first values of the columns of text and of dates, by which `plan` settles what they are: Arrow arrays of
@@ -53,7 +58,10 @@ class Table(abc.ABC):
     def suspicious_columns(self) -> list[tuple[str, str]]:
         """Columns that were probably meant otherwise than they are read: their names, and a sentence about each."""
         texts = {name: column.to_pylist() for name, column in self.first.items() if is_text(column.type)}
-        present = {name: [text for text in some if text not in (None, *MISSING)] for name, some in texts.items()}
+        present = {
+            name: [text for text in some if text is not None and text.strip() not in MISSING]
+            for name, some in texts.items()
+        }
         return list(suspicious(present, self.stray))
 
     stray: Callable[[str], str] | None = None

@@ -44,7 +44,8 @@ class Csr(NamedTuple):
     """The arrays of a CSR matrix, with labels and line numbers, filled row by row.
 
     `state` says how far: the position in the text, the line there, rows and features written, the width; and, after a
-    row that is no example, what is wrong with it (CODE) and where in the text (PLACE).
+    row that is no example, what is wrong with it (CODE) and where in the text (PLACE). With the code ROOM, PLACE is how
+    many features the row needs room for, or 0 if no more than it has words. `letters` are those of the namespaces.
     """
 
     state: Any
@@ -55,6 +56,7 @@ class Csr(NamedTuple):
     lines: Any
     spans: Any
     slots: Any
+    letters: Any
     ranks: Any
     keys: Any
     spare: Any
@@ -87,8 +89,11 @@ class Csr(NamedTuple):
         """`count_smaller` for a long row: indices, with their places, are sorted by one byte after the other."""
         keys, counts = self.keys, self.ranks
         for i in range(n):
+            # The index above, the place below: one number to move, and equal indices stay in the order in which they
+            # came.
             keys[i] = np.uint64(self.slots[i]) << _32 | i
         source, target = _0, n
+        # A radix sort: by the lowest byte of the index first, each time keeping the order of equals.
         for shift in range(_32, _64, _8):
             for byte in range(_256):
                 counts[byte] = 0
@@ -180,6 +185,7 @@ def _scratch(longest: int) -> dict[str, Any]:
     return {
         "spans": spans,
         "slots": slots,
+        "letters": np.empty(room, dtype=np.uint8),
         "ranks": ranks,
         "keys": np.empty(2 * room, dtype=np.uint64),
         "spare": np.empty(longest),

@@ -14,6 +14,7 @@ __all__ = ["Hasher", "hash_texts", "murmur3"]
 _1, _2, _3, _4, _5, _12, _13 = (np.uint64(i) for i in (1, 2, 3, 4, 5, 12, 13))
 _15, _16, _17, _19, _32 = (np.uint64(i) for i in (15, 16, 17, 19, 32))
 _LOW = np.uint64(0xFFFFFFFF)
+# The constants of MurmurHash3 (Appleby).
 _C1, _C2, _ADDED = np.uint64(0xCC9E2D51), np.uint64(0x1B873593), np.uint64(0xE6546B64)
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
 

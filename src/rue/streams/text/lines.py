@@ -13,18 +13,9 @@ from rue.compiled import Kernel, parser
 from rue.streams.chunk import BadRow
 from rue.streams.text.csr import CODE, DONE, FEATURES, LINE, PLACE, POSITION, ROOM, ROWS, Csr
 
-__all__ = ["Density", "count_filled", "count_lines", "number_fault", "read_lines", "shown", "split_point", "word_at"]
+__all__ = ["Density", "count_filled", "count_lines", "number_fault", "read_lines", "shown", "word_at"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which some editors write first
-
-
-def split_point(buffer: bytes) -> int:
-    r"""Where the last whole line ends: what follows waits for more.
-
-    >>> split_point(b"1 2:3\n1 4")
-    6
-    """
-    return buffer.rfind(b"\n") + 1
 
 
 class Density:
@@ -98,15 +89,17 @@ def read_lines(
     bad, data = [], np.frombuffer(text, dtype=np.uint8)
     while state[POSITION] < len(text):
         run(csr, *args)
-        if state[CODE] == ROOM:  # as much of it as there are words in the rest of the text, and in the line
-            place = int(state[POSITION])
+        if state[CODE] == ROOM:  # as much of it as there are words in the rest of the text, and in the line, or more
+            place, needed = int(state[POSITION]), int(state[PLACE])
             end = text.find(b"\n", place)
-            longest = _words(data, place, len(text) if end < 0 else end)
-            csr, state[CODE] = csr.grown(int(_words(data, place, len(text))), int(longest)), DONE
+            longest = max(needed, int(_words(data, place, len(text) if end < 0 else end)))
+            rest = int(_words(data, place, len(text)))
+            csr = csr.grown(max(rest, needed + int(state[FEATURES])) if needed else rest, longest)
+            state[CODE] = state[PLACE] = 0
         elif state[CODE] != DONE:
             why = complaint(text, int(state[CODE]), int(state[PLACE]))
             bad.append(BadRow(int(state[ROWS]), int(state[LINE]) - 1, "", why))
-            state[CODE] = DONE
+            state[CODE] = state[PLACE] = 0
     return csr, tuple(bad)
 
 

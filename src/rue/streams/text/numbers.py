@@ -23,10 +23,13 @@ _0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(i) for i in range(9))
 _9, _10, _13, _19, _31, _32, _56, _63, _64 = (np.uint64(i) for i in (9, 10, 13, 19, 31, 32, 56, 63, 64))
 _16, _24, _40, _48 = (np.uint64(i) for i in (16, 24, 40, 48))
 _LOW = np.uint64(0xFFFFFFFF)
-_ONES = np.uint64(0x0101010101010101)
+# Eight bytes of text are worked on as one number of 64 bits, so each constant below is one byte (or a factor)
+# repeated or placed for all of them.
 _HIGH = np.uint64(0x8080808080808080)
-_ZEROS = np.uint64(0x3030303030303030)
-_PAST_NINE = np.uint64(0x7676767676767676)
+_ZEROS = np.uint64(0x3030303030303030)  # the character 0
+_PAST_NINE = np.uint64(0x7676767676767676)  # 0x80 − 10: added to a byte above 9, it reaches the highest bit
+# 10·2⁸ + 1, 100·2¹⁶ + 1 and 10000·2³² + 1: a product with one of them adds to each byte (pair, four) ten (a hundred,
+# ten thousand) times the one before it.
 _PAIRS, _FOURS, _EIGHT = np.uint64(2561), np.uint64(6553601), np.uint64(42949672960001)
 _IN_PAIRS, _IN_FOURS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _53, _52, _511 = np.uint64(1 << 53), np.uint64(1 << 52), np.uint64(511)
@@ -108,9 +111,11 @@ class Text(NamedTuple):
         """
         count = _0
         while True:
-            word = self.eight(k) ^ _ZEROS
+            word = self.eight(k) ^ _ZEROS  # digits become 0 to 9
             other = ((word + _PAST_NINE) | word) & _HIGH
             n = lowest_bit(other) >> _3
+            # The n digits move to the top, zeros come in before them; in two halves, because a shift by 64 is
+            # undefined.
             half = (_8 - n) << _2
             word = (word << half) << half
             word = (word * _PAIRS >> _8) & _IN_PAIRS
@@ -141,10 +146,11 @@ class Text(NamedTuple):
             count += more
             e = -np.int64(more)
         good = count > _0
-        if good and self.at(k) | 32 == 101:
+        if good and self.at(k) | 32 == 101:  # e or E
             exponent, k, good = self.exponent(k + _1)
             e += exponent
         if count <= _19:
+            # Both numbers are doubles exactly, so one rounded operation gives the nearest double (Clinger 1990).
             if m <= _53 and -22 <= e <= 22:
                 value = float(np.int64(m))
                 value = value / _TENS[-e] if e < 0 else value * _TENS[e]
@@ -189,6 +195,8 @@ class Text(NamedTuple):
             if w >> (_64 - step) == _0:
                 w <<= step
                 zeros += step
+        # The method of Eisel and Lemire (Lemire 2021): the first 64 bits of 5^q decide nearly always; only where the
+        # bits below those that are used are all 1 can the next 64 carry into them.
         high, low = self.product(w, self.powers[place])
         if high & _511 == _511:
             more, _ = self.product(w, self.powers[place + _1])
@@ -197,16 +205,18 @@ class Text(NamedTuple):
                 high += _1
         top = high >> _63
         m = high >> (top + _9)
+        # 217706/2¹⁶ is log₂ 10 so nearly that the whole part is right for every q of the table.
         e = (217706 * q >> 16) + 63 + np.int64(top) - np.int64(zeros) + 1023
-        if e <= 0:
+        if e <= 0:  # below the normal numbers: fewer bits, all with the exponent −1074
             if e <= -63:
                 return _0, 0
             m >>= np.uint64(1 - e)
             return (m + (m & _1)) >> _1, -1074
+        # Only for these q can the product be exact and lie halfway between two doubles: then the even one is nearest.
         if low <= _1 and -4 <= q <= 23 and m & _3 == _1 and m << (top + _9) == high:
             m ^= _1
         m = (m + (m & _1)) >> _1
-        if m >= _53:
+        if m >= _53:  # rounded up to the next power of 2
             m, e = _52, e + 1
         return m, e - 1075 if e < 2047 else 972
 
@@ -223,6 +233,8 @@ class Text(NamedTuple):
         w, _, e, rest = self.decimal(start, stop, 19)
         m, e2 = self.nearest(w, e)
         above, above_e2 = self.nearest(w + _1, e)
+        # More digits than 19 can only matter if w and w + 1 have different doubles next to them; then the number is
+        # compared with the point halfway between, in whole numbers of any length.
         if rest and e2 <= 971 and (m != above or e2 != above_e2):
             side = self.against_halfway(start, stop, m, e2)
             if side > 0 or (side == 0 and m & _1 == _1):

@@ -24,7 +24,8 @@ _BYTES, _QUAD = np.uint64(BYTES), np.uint64(QUAD)
 _LOW = np.uint64((1 << HASHED) - 1)
 LATER, NAMED, NAMELESS = (np.uint64(i << HASHED) for i in (0, 1, 3))
 """What becomes of a name: it is hashed with the rest of its row; it has its slot; it has, and is not to be noted."""
-_SMALL = np.uint64(0x2020202020202020)
+_SMALL = np.uint64(0x2020202020202020)  # makes the letters of ASCII small
+# The first three bytes of a word; and the words nan, inf and infinity, the first letter in the lowest byte.
 _THREE, _NAN, _INF = np.uint64(0xFFFFFF), np.uint64(0x6E616E), np.uint64(0x666E69)
 _INFINITY = np.uint64(0x7974696E69666E69)
 
@@ -187,11 +188,13 @@ class Words(NamedTuple):
         hash_words(self.text.data, rows.starts, rows.stops, rows.seeds, first, n, mask, slots)
         if names.full():
             return
+        # Most rows have no new name: one pass without branches finds that out.
         missing = _0
         for i in range(first, n):
             missing |= names.lacks(np.uint64(slots[i])) & ~(rows.seeds[i] >> _33)
         if missing & _1 == _0:
             return
+        # A name belongs to the namespace of the last bar before it, which is looked for from here backwards.
         k = space = rows.starts[first]
         while self.text.at(space - _1) != 124:
             space -= _1
@@ -211,6 +214,7 @@ class Words(NamedTuple):
             stop += _1
             c = self.text.at(stop)
         start = self.text.eight(k) | _SMALL
+        # These look like numbers that are not finite: no words, so that the value is refused.
         if stop - k == _3 and (start & _THREE == _NAN or start & _THREE == _INF):
             return k
         if c == 124 or (stop - k == _8 and start == _INFINITY):
