@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
 SOAK = os.environ.get("RUE_SOAK") == "1"
-settings.register_profile("rue", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make test` tries the same examples every time, so that a change alone decides; `make soak` tries new ones.
+settings.register_profile("rue", deadline=None, derandomize=not SOAK, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rue")
 
 

@@ -11,7 +11,17 @@ from rue.compiled.arithmetic import choose, higher, root
 from rue.learners.mixture.layout import FIRST, LARGEST, SQUARES, VISITS
 from rue.norms import SMALL, UP
 
-__all__ = ["NEAR", "by_first_of", "by_largest_of", "by_root_of", "divisors", "less_curved", "less_steep", "visited"]
+__all__ = [
+    "NEAR",
+    "by_first_of",
+    "by_largest_of",
+    "by_root_of",
+    "divisors",
+    "less_curved",
+    "less_steep",
+    "visited",
+    "weighted_sum",
+]
 
 NEAR = 0.001
 """A first value smaller than this part of the largest one no longer counts."""
@@ -73,3 +83,18 @@ def divisors(stats: Any) -> tuple[Any, Any, Any]:
     largest, squares, visits, first = (np.where(seen, stats[:, k], 1.0) for k in (LARGEST, SQUARES, VISITS, FIRST))
     by_root = np.sqrt(squares / visits) / np.where(largest < SMALL, UP, 1.0)
     return by_root, np.maximum(first, largest * NEAR), largest
+
+
+def weighted_sum(weights: Any, shares: Any) -> Any:
+    """Σ_i shares_i·weights[…, i], added up in the order of the members for every row.
+
+    BLAS would add in an order that depends on where a row stands among the others, and a model must have the same bits
+    however its features are arranged.
+
+    >>> weighted_sum(np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([0.5, 0.25])).tolist()
+    [1.0, 2.75]
+    """
+    total = np.zeros(weights.shape[:-1])
+    for i, share in enumerate(shares):
+        total += np.multiply(weights[..., i], share, dtype=np.float64)  # weights may be float32
+    return total

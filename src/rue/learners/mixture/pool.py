@@ -42,6 +42,7 @@ from rue.learners.mixture.columns import (
     less_curved,
     less_steep,
     visited,
+    weighted_sum,
 )
 from rue.learners.mixture.frozen import (
     CONSTANT_GUESS,
@@ -537,13 +538,13 @@ class PoolPoint(NamedTuple):
         for kind, scale in enumerate((by_root, by_first, by_largest, by_root)):
             if shares[kind].any():
                 own = self.weights[own_lines, COLUMNS[kind] * r : (COLUMNS[kind] + 1) * r]
-                point[seen] += own @ shares[kind] / scale
+                point[seen] += weighted_sum(own, shares[kind]) / scale
         placed = slots > 0
         if self.memory[USED] > 0.0 and placed.any():
             scale = stats[placed, FIRST] if self.exact else by_root[placed]
             for which in range(MATRICES):
                 own = self.matrices[which, slots[placed] - 1, :r]
-                point[seen[placed]] += own @ shares[DIAGONAL + which] / scale
+                point[seen[placed]] += weighted_sum(own, shares[DIAGONAL + which]) / scale
         return point
 
     def _shares(self) -> Any:

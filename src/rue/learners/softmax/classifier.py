@@ -15,7 +15,7 @@ from rue.errors import BadExample, DataError, NoRoom
 from rue.learners import loop
 from rue.learners.frozen import Frozen
 from rue.learners.learner import Learner
-from rue.learners.mixture.columns import NEAR
+from rue.learners.mixture.columns import NEAR, weighted_sum
 from rue.learners.mixture.frozen import FIRST_COPY
 from rue.learners.mixture.layout import DUE, SHARES, VISITS
 from rue.learners.mixture.mixing import rates_within
@@ -388,7 +388,7 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
     point = np.zeros(pool.weights.shape[:2])
     by_root = np.sqrt(squares / visits) / np.where(largest < SMALL, UP, 1.0)
     for kind, scale in enumerate((by_root, np.maximum(first, NEAR * largest), largest)):
-        point += pool.weights[:, :, kind * r : (kind + 1) * r] @ share[kind] / scale[:, None]
+        point += weighted_sum(pool.weights[:, :, kind * r : (kind + 1) * r], share[kind]) / scale[:, None]
     if pool.memory[CLOSED] == 0.0 and pool.memory[T] > 0.0:
         used = np.flatnonzero(pool.slots)
         lines = pool.slots[used] - 1
@@ -397,7 +397,7 @@ def _mean_weights(pool: Any, intercept: bool) -> Any:
         by = np.sqrt(pool.memory[T] / spread)
         if intercept:
             mean[used == 0], by[used == 0] = 0.0, 1.0
-        own = (pool.lines[lines] @ share[WIDE:].reshape(-1)) * by[:, None]
+        own = weighted_sum(pool.lines[lines], share[WIDE:].reshape(-1)) * by[:, None]
         point[used] += own
         if intercept:
             point[0] -= mean @ own
