@@ -48,7 +48,7 @@ $(VENV)/.run: pyproject.toml
 	$(BIN)/python -m pip install --quiet 'hatchling>=1.25' editables
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m rue.cli.prebuild
+	$(BIN)/python -m rue.cli.prebuild tables
 	touch $@
 
 $(VENV)/.test: pyproject.toml

@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Kernels(BuildHookInterface):
-    """Runs `rue.cli.prebuild` when a wheel is built; for an editable install `make run` does it.
+    """Runs `rue.cli.prebuild` when a wheel is built; for an editable install `make run` and `make test` do it.
 
     A wheel with machine code is tagged for the platform. Where the kernels cannot be compiled, the wheel has none.
     """
@@ -19,9 +19,7 @@ class Kernels(BuildHookInterface):
             return
         source = Path(self.root, "src")
         env = {**os.environ, "PYTHONPATH": str(source)}
-        done = subprocess.run(
-            [sys.executable, "-m", "rue.cli.prebuild", "x86-64-v3"], env=env, capture_output=True, text=True
-        )
+        done = subprocess.run([sys.executable, "-m", "rue.cli.prebuild"], env=env, capture_output=True, text=True)
         if done.returncode != 0 or not (source / "rue/prebuilt").is_dir():
             self.app.display_warning(f"without compiled kernels: {(done.stderr or done.stdout).strip()[-300:]}")
             return

@@ -25,11 +25,13 @@ PYTHONS = sorted(line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Wheel and sdist, made by the backend that is installed: nothing is downloaded."""
+    """Wheel and sdist, made by the backend that is installed: nothing is downloaded.
+
+    Both are made from this checkout, whose kernels `make test` has compiled already.
+    """
     folder = tmp_path_factory.mktemp("dist")
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT], capture_output=True, text=True
-    )
+    build = [sys.executable, "-m", "build", "--sdist", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    done = subprocess.run(build, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

@@ -1,9 +1,9 @@
-"""Compile the kernels that most people need, for all processors of a level: `python -m rue.cli.prebuild [LEVEL]`.
+"""Compile the kernels that most people need, ahead of time: `python -m rue.cli.prebuild [USE …]`.
 
-It runs common first uses of rue on tiny data, in processes that compile for a level (by default the best of this
-processor) and store their code in a folder of their own; those files become `rue/prebuilt`, where
-`rue.compiled.cache` looks for what the user's cache does not have. `make run` and `make test` run it, and building a
-wheel, for x86-64-v3. Without it rue compiles when a kernel is first needed, which takes seconds.
+It runs common first uses of rue on tiny data (`USES`, all of them unless some are named), in processes that compile for
+all processors of the level x86-64-v3 and store their code in a folder of their own; those files become `rue/prebuilt`,
+where `rue.compiled.cache` looks for what the user's cache does not have. `make test` runs it, and so does building a
+wheel; `make run` compiles for `tables` only. Without it rue compiles when a kernel is first needed, in some seconds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from rue.compiled.cache import LEVELS, PREBUILT, levels, source_digest
+from rue.compiled.cache import PREBUILT, levels, source_digest
 
-__all__ = ["build", "main"]
+__all__ = ["LEVEL", "USES", "build", "main"]
+
+LEVEL = "x86-64-v3"
+"""The level of processors that kernels are compiled for: those made since 2013. Code for a newer one is 5 % faster."""
 
 
 def _write_data() -> None:
@@ -54,6 +57,9 @@ def _command(*args: str) -> None:
 def _tables() -> None:
     _command("learn", "classes.csv", "--target", "y", "--model", "m.rue", "--predictions", "p.csv", "-q")
     _command("predict", "m.rue", "classes.csv", "-o", "q.csv")
+
+
+def _linear() -> None:
     _command("learn", "classes.csv", "--target", "y", "--model", "l.rue", "--linear", "-q")
     _command("predict", "l.rue", "classes.csv", "-o", "q.csv")
     _command("learn", "several.csv", "--target", "y", "--model", "s.rue", "-q")
@@ -99,7 +105,7 @@ def _service() -> None:
     warm()
 
 
-JOBS = {job.__name__[1:]: job for job in (_tables, _arrays, _text, _keys, _service)}
+USES = {use.__name__[1:]: use for use in (_tables, _arrays, _linear, _text, _keys, _service)}
 """First uses, by name: each runs in a process of its own, as many at a time as there are cores.
 
 The first two have hardly a kernel in common, since the rows of one are sparse and of the other dense; what comes later
@@ -107,52 +113,58 @@ finds many of its kernels compiled. All at once, each would compile what it shar
 """
 
 
-def _run(job: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a job in a process of its own, with all it prints in one text."""
-    command = [sys.executable, "-m", "rue.cli.prebuild", "job", job]
+def _run(use: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a first use in a process of its own, with all it prints in one text."""
+    command = [sys.executable, "-m", "rue.cli.prebuild", "--here", use]
     return subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
 
-def build(folder: Path, level: str) -> int:
-    """Compile for a level into a folder; returns how many kernels it then holds."""
+def build(folder: Path, uses: Sequence[str] = tuple(USES)) -> int:
+    """Compile what these uses need into a folder, next to what it has; returns how many kernels it then holds."""
+    own = folder / source_digest()
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary, "kernels")
-        env = {**os.environ, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "RUE_CACHE_DIR": str(place)}
+        place.mkdir(mode=0o700)
+        if own.is_dir():
+            shutil.copytree(own, place / own.name)
+            (place / own.name).chmod(0o700)  # others may not write to a folder of compiled code that is used
+        env = {**os.environ, "NUMBA_CPU_NAME": LEVEL, "NUMBA_CPU_FEATURES": "", "RUE_CACHE_DIR": str(place)}
         env.pop("NUMBA_DISABLE_JIT", None)
         with ThreadPoolExecutor(os.cpu_count()) as executor:
-            for job, done in zip(JOBS, executor.map(partial(_run, env=env), JOBS), strict=True):
+            for use, done in zip(uses, executor.map(partial(_run, env=env), uses), strict=True):
                 if done.returncode != 0:
-                    raise RuntimeError(f"the kernels of {job} could not be compiled: {done.stdout[-2000:]}")
-                sys.stdout.write(f"compiled: {job}\n")
+                    raise RuntimeError(f"the kernels of {use} could not be compiled: {done.stdout[-2000:]}")
+                sys.stdout.write(f"compiled: {use}\n")
                 sys.stdout.flush()
         for old in folder.glob("*"):  # kernels of earlier sources
-            if old.name != source_digest():
+            if old.name != own.name:
                 shutil.rmtree(old)
         shutil.copytree(place, folder, dirs_exist_ok=True)
-    return sum(1 for _ in folder.glob("*/*"))
+    for use in uses:
+        (own / f"for-{use}").touch()
+    return sum(1 for _ in own.glob("rue.*"))
 
 
 def main() -> None:
     """Build the kernels of this package, unless they are there, or this processor could not run them."""
-    if sys.argv[1:2] == ["job"]:
+    if sys.argv[1:2] == ["--here"]:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             _write_data()
-            JOBS[sys.argv[2]]()
+            USES[sys.argv[2]]()
             os.chdir(tempfile.gettempdir())
         return
-    if not levels():
-        sys.stdout.write(
-            f"this processor is below {list(LEVELS)[-1]}: kernels are compiled when they are first needed\n"
-        )
+    if LEVEL not in levels():
+        sys.stdout.write(f"this processor is below {LEVEL}: kernels are compiled when they are first needed\n")
         return
-    level = sys.argv[1] if sys.argv[1:] else levels()[0]
-    done = PREBUILT / source_digest() / f"for-{level}"
-    if not done.exists():
-        sys.stdout.write(f"compiling the kernels that most people need for {level}: a minute or two ...\n")
+    wanted = sys.argv[1:] or list(USES)
+    if unknown := [use for use in wanted if use not in USES]:
+        sys.exit(f"there is no use called {unknown[0]!r}: name some of {', '.join(USES)}, or none for all of them.")
+    missing = [use for use in wanted if not (PREBUILT / source_digest() / f"for-{use}").exists()]
+    if missing:
+        sys.stdout.write(f"compiling the kernels for {', '.join(missing)}, once: up to two minutes ...\n")
         sys.stdout.flush()
-        sys.stdout.write(f"{build(PREBUILT, level)} kernels\n")
-        done.touch()
+        sys.stdout.write(f"{build(PREBUILT, missing)} kernels\n")
 
 
 if __name__ == "__main__":
