@@ -260,6 +260,24 @@ def test_wide_streams_have_the_same_windows_as_narrow_ones():
     assert [window.last for window in run.windows] == [window.last for window in narrow.windows]
 
 
+@pytest.mark.parametrize("cut", [63, 150, 256])
+def test_wide_streams_go_on_from_a_file_to_the_same_bits(cut, interpreted, tmp_path):
+    X, y, _, _ = wide(np.random.default_rng(14), 300)  # windows become four times as long at once, and longer
+    whole = rue.learn(X, y, learner=rue.OGD())
+    rue.save(rue.learn(X[:cut], y[:cut], learner=rue.OGD()), tmp_path / "m.rue")
+    resumed = rue.learn(X[cut:], y[cut:], learner=rue.load(tmp_path / "m.rue"))
+    assert whole.ledger.windows.lines.size
+    assert resumed.ledger.S.tobytes() == whole.ledger.S.tobytes()
+    windows, others = resumed.ledger.windows, whole.ledger.windows
+    assert windows.clock[: w.VECTORS].tolist() == others.clock[: w.VECTORS].tolist()
+    assert windows.pieces().tobytes() == others.pieces().tobytes()
+    for mine, other in zip(windows.columns()[0], others.columns()[0], strict=True):
+        mine, other = windows.spread(mine, X.shape[1] + 1), others.spread(other, X.shape[1] + 1)
+        assert mine.tobytes() == other.tobytes()
+    for how in ({"window": (1, 100)}, {"window": "last:50"}, {"changes": 2}):
+        assert resumed.certificate(radius=2, **how) == whole.certificate(radius=2, **how)
+
+
 def test_windows_of_a_learner_and_of_its_predictions_certified_are_the_same():
     X, y = rue.census()
     X, y = X[:3000], y[:3000]
