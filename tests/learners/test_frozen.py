@@ -56,6 +56,7 @@ def reference(X, y, loss):
             if loss == "logistic":
                 constant = math.log((1.0 + t + y[:t].sum()) / (1.0 + t - y[:t].sum()))
     lost, live = lost[:LIVE], lost[LIVE]
+    lost[MEAN_OF_MEMBERS + 1] = max(lost[MEAN_OF_MEMBERS + 1], learner._point._shares().ravel() @ lost[: KINDS * 8])
     calm = 1.0 / (1.0 + 10.0 * max(0.0, lost.min() / live - 1.0))
     sharpness = 1.0 / (1.0 / (6.0 + 94.0 * calm) + 1.0 / (0.15 * (n - 256) / 8.0))
     favour = np.append(np.ones(lost.size - 2), [math.exp(10.0 * calm), 10.0])
@@ -126,6 +127,21 @@ def test_a_stream_that_follows_the_day_freezes_better_than_its_mixture():
     assert frozen < 0.75
     assert live > 2.0 * frozen
     assert run.risk < 0.6 * frozen
+
+
+@pytest.mark.parametrize("y", [np.array([-1, 1]), np.array(["a", "b", "c"])], ids=["two classes", "several"])
+def test_last_rows_of_one_class_do_not_decide(y):
+    """As the training rows of a fold end, where folds have equal shares of the classes and rows are not shuffled."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(6000, 6))
+    scores = X @ rng.normal(size=(6, len(y))) * 0.7 + rng.gumbel(size=(6000, len(y)))
+    labels = y[scores.argmax(axis=1)]
+    order, ahead = np.arange(3000), slice(3000, None)
+    last = order[labels[order] == y[0]][-40:]
+    order = np.concatenate((np.setdiff1d(order, last), last))
+    run = rue.learn(X[order], labels[order], maps=None, test=(X[ahead], labels[ahead]))
+    as_it_was = rue.learn(X[:3000], labels[:3000], maps=None, test=(X[ahead], labels[ahead]))
+    assert run.test.risk < 1.25 * as_it_was.test.risk
 
 
 def test_numbers_are_clipped_to_the_range_of_the_labels():
@@ -224,10 +240,10 @@ def test_merged_parts_are_copied_anew():
 
 @given(st.lists(st.floats(0.0, 1e6), min_size=6, max_size=6), st.booleans())
 def test_preferences_are_shares_that_never_prefer_who_lost_more(lost, constant):
-    table = np.zeros((4, 6))
+    table, shares = np.zeros((4, 6)), np.array([0.2, 0.3, 0.5])
     table[0] = lost
     possible = np.array([True, True, True, True, constant, False])
-    q = preferences(table, possible, 5000.0)
+    q, playing = preferences(table, possible, 5000.0, shares), max(lost[MEAN_OF_MEMBERS], shares @ lost[:3])
     assert q.sum() == pytest.approx(1.0)
     assert (q >= 0.0).all()
     assert q[LIVE] == 0.0
@@ -235,7 +251,7 @@ def test_preferences_are_shares_that_never_prefer_who_lost_more(lost, constant):
     for a in ranked:
         for b in ranked:
             assert lost[a] > lost[b] or q[a] >= q[b]
-        assert lost[a] < lost[MEAN_OF_MEMBERS] or q[a] <= q[MEAN_OF_MEMBERS]  # which is favoured
+        assert lost[a] < playing or q[a] <= q[MEAN_OF_MEMBERS]  # which is favoured
     assert MEAN_OF_MEMBERS == -3
 
 

@@ -307,3 +307,9 @@ def test_what_cannot_be_corrected_is_refused(tmp_path):
         rue.learn(X, y, learner=plain, calibrate=True)
     with pytest.raises(rue.SettingsError, match="or with calibrate"):
         rue.audit(corrected, X, y)
+
+
+def test_an_export_of_corrected_probabilities_is_refused_by_their_own_name(tmp_path):
+    run = rue.learn(*timid(50), calibrate=True, maps=None)
+    with pytest.raises(rue.SettingsError, match="learn without --calibrate"):
+        rue.export(run, tmp_path / "model.py")

@@ -89,6 +89,10 @@ def _require_exportable(model: Model) -> None:
     """Refuse what is no sum of weights times features, nor stages over such sums."""
     learner = model.learner
     if model.ensemble is not None:
+        if not model.ensemble.names:
+            raise SettingsError(
+                "export: probabilities that are corrected (--calibrate) cannot be exported: learn without --calibrate."
+            )
         raise SettingsError(
             "export: the model needs the predictions of outside experts with every row, which no exported file has: "
             "learn without --expert."

@@ -11,7 +11,9 @@ all periods together, the frozen model has the weights
     κ = 1/(1 + 10·(min S/L − 1)),
 
 where w_c are the candidate's *present* weights, L is what the mixture itself lost on the same examples while it
-learnt, and n is how many they are: one linear model, whose predictions are clipped (`PoolPoint.range`). The more frozen
+learnt, and n is how many they are: one linear model, whose predictions are clipped (`PoolPoint.range`). The mean that
+the mixture plays is charged with Σ p_i S_i if that is more than its copies lost, where p_i are its members' shares *now*:
+a few last rows, say all of one class, may have given the lead to members that are stale at once. The more frozen
 models lose beyond L, the more the stream changes, and the less should past differences between them be relied on; nor
 should they while few examples were tried. π is e^(10κ) for the mean that the mixture plays, which on a calm stream is
 the model to keep unless another is clearly better, 10 for the constant, and 1 for the others.
@@ -112,9 +114,14 @@ def begin_copies(rows: int, rates: int, narrow: int, precision: Any) -> dict[str
     }
 
 
-def preferences(candidates: Any, possible: Any, rounds: float) -> Any:
-    """The share q_c of each candidate in the frozen model after so many rounds; none if it is not `possible`."""
+def preferences(candidates: Any, possible: Any, rounds: float, shares: Any) -> Any:
+    """The share q_c of each candidate in the frozen model after so many rounds; none if it is not `possible`.
+
+    `shares` are the members' in the mixture as it plays now.
+    """
     lost = candidates[: len(COPY)].sum(axis=0)
+    of_now = float(np.ravel(shares) @ lost[:MEAN_OF_MEMBERS])  # by convexity at least what their mean would have lost
+    lost[MEAN_OF_MEMBERS] = max(lost[MEAN_OF_MEMBERS], of_now)
     live, lost = float(lost[LIVE]), np.where(possible, lost, math.inf)
     playing = np.zeros(lost.size)
     playing[MEAN_OF_MEMBERS] = 1.0

@@ -494,7 +494,7 @@ class PoolPoint(NamedTuple):
             return None
         running = np.repeat(self.seats >= 0, len(self.rates))
         possible = np.concatenate((running, [True, intercept, False]))
-        return preferences(self.candidates, possible, float(self.memory[T]))
+        return preferences(self.candidates, possible, float(self.memory[T]), self._shares())
 
     def range(self, loss: Any) -> tuple[float, float]:
         """What frozen predictions are clipped to.

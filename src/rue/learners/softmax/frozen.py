@@ -156,7 +156,7 @@ def preferences(pool: ClassPool) -> Any:
         return None
     running = np.repeat(pool.kinds >= 0.0, pool.members.shape[1] // KINDS)
     possible = np.concatenate((running, [True, True, False]))
-    return of_candidates(pool.candidates, possible, float(pool.memory[T]))
+    return of_candidates(pool.candidates, possible, float(pool.memory[T]), shares_of(pool))
 
 
 def frozen_risk(pool: ClassPool, q: Any) -> float:
