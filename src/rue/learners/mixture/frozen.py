@@ -12,7 +12,7 @@ all periods together, the frozen model has the weights
 
 where w_c are the candidate's *present* weights, L is what the mixture itself lost on the same examples while it
 learnt, and n is how many they are: one linear model, whose predictions are clipped (`PoolPoint.range`). The mean that
-the mixture plays is charged with Σ p_i S_i if that is more than its copies lost, where p_i are its members' shares *now*:
+the mixture plays is charged with Σ p_i S_i if that is more than its copies lost, with p_i its members' shares *now*:
 a few last rows, say all of one class, may have given the lead to members that are stale at once. The more frozen
 models lose beyond L, the more the stream changes, and the less should past differences between them be relied on; nor
 should they while few examples were tried. π is e^(10κ) for the mean that the mixture plays, which on a calm stream is
