@@ -80,6 +80,8 @@ MORE_OF_TABLES = [  # refused where an example is a line of text
     ["--target", "c0"],
     ["--target", "word"],
     ["--cross", "word,c0"],
+    ["--bins", "c0"],
+    ["--bins", "c0:4,c1:256"],
     ["--cross", "word,c1", "--cross", "c0,c1,c2"],
     ["--expert-column", "c1"],
     ["--expert-column", "c1,c4", "--expert-as", "score"],
@@ -131,6 +133,8 @@ WRONG = [  # each must be refused in words
     ["--round", "10"],
     ["--workers", "2"],
     ["--cross", "word"],
+    ["--bins", "c0:1"],
+    ["--bins", "c0:x"],
     ["--no-such-option"],
 ]
 

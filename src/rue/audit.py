@@ -251,6 +251,8 @@ def _run_of(source: Run | Learner | str | None, X: Any, y: Any, weights: Any) ->
         before = learner_before(run) if given is None else given
     if run.learner.lags is not None:
         raise SettingsError("audit: it is not there for a run with lags; run.certificate is.")
+    if run.learner.bins is not None:
+        raise SettingsError("audit: it is not there for a run with bins; run.certificate is.")
     if not run.examples:
         raise DataError("audit: the run learnt no example.")
     return run, before

@@ -36,6 +36,7 @@ KINDS = {
     "experts and numbers": ["--task", "regress", "--expert-column", "b", "--linear"],
     "calibrated": ["--calibrate", "--linear", "--class-weight", "balanced"],
     "crosses": ["--cross", "word,a", "--linear"],
+    "bins": ["--bins", "a:8,b:3", "--learner", "ogd", "--loss", "logistic"],
     "several maps": ["--maps"],
     "keys": ["--by", "word", "--learner", "ogd", "--loss", "logistic"],
     "keys of mixtures": ["--by", "word", "--learner", "mixture", "--loss", "square"],

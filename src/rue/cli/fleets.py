@@ -50,6 +50,7 @@ NOT_BY_KEY = (
     "--class-weight",
     "--maps",
     "--lags",
+    "--bins",
     "--id",
 )
 """The options of one model that a model for every key does not have."""

@@ -128,6 +128,10 @@ DataPaths = Annotated[
 ]
 
 
+BINS = 64
+"""Into how many bins a column is put if no number is given."""
+
+
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
     """How the data are read, what they are for, and what an unusable example does."""
@@ -159,6 +163,13 @@ class DataOptions:
     cross: Annotated[
         list[str] | None,
         _data(metavar="A,B", help="Columns whose values together are a category; may be given several times."),
+    ] = None
+    bins: Annotated[
+        list[str] | None,
+        _data(
+            metavar="COL:N,…",
+            help="Put columns of numbers into N bins by rank, as more features: price:64; 64 if no number is given.",
+        ),
     ] = None
     interact: Annotated[
         str,
@@ -196,6 +207,19 @@ class DataOptions:
         """The columns whose values together are a category."""
         return tuple(tuple(filter(None, one.split(","))) for one in self.cross or ())
 
+    @property
+    def binned(self) -> tuple[tuple[str, int], ...]:
+        """The columns to put into bins, and into how many."""
+        found = []
+        for part in filter(None, ",".join(self.bins or ()).split(",")):
+            name, colon, count = part.rpartition(":")
+            if colon and not count.isdecimal():
+                raise SettingsError(
+                    f"--bins takes columns and numbers of bins, such as price:64,age:16, not {shown(part)}."
+                )
+            found.append((name, int(count)) if colon else (part, BINS))
+        return tuple(found)
+
     def open(self, paths: list[str]) -> Data:
         """The stream that the options describe."""
         return Data(
@@ -208,6 +232,7 @@ class DataOptions:
             text=tuple(filter(None, self.text.split(","))),
             experts=self.experts,
             crosses=self.crosses,
+            bins=self.binned,
             word_pairs=self.word_pairs,
             interact=tuple(filter(None, [self.interact])),
             id=self.id,

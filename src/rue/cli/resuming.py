@@ -40,6 +40,8 @@ def require_same_settings(model: Model, data: o.DataOptions, learning: o.Learner
     if (lags := learning.chosen_lags()) is not None:
         require_same_lags(model.learner, lags, f"--lags {learning.lags}")
         same["--lags"] = learning.lags
+    if data.binned and data.binned == tuple((name, n) for name, n in columns.get("bins", ())):
+        same["--bins"] = data.bins
     for name, value in (o.changed(learning) | o.changed(data)).items():
         if name not in FREE and value != same.get(name):
             raise SettingsError(f"{name} contradicts --resume: the model has its settings; leave {name} out.")

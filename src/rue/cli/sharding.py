@@ -41,6 +41,7 @@ IN_SEQUENCE = (
     "--calibrate",
     "--expert-column",
     "--lags",
+    "--bins",
 )
 """The options that need the examples in one sequence, which shards are not."""
 LINEAR = (

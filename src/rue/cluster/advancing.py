@@ -121,7 +121,7 @@ def begin(data: Data, driver: Driver | None = None) -> bytes:
             break
     if driver.labels is None or driver.accounts is None:
         raise DataError("there are no examples to learn.")
-    names = dict(enumerate(() if data.columns is None else data.columns.own))
+    names = dict(() if data.columns is None else data.columns.names_of_slots())
     return to_bytes(
         Model(
             driver.learner,

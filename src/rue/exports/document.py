@@ -155,6 +155,8 @@ def _input(model: Model) -> dict[str, Any]:
             "kind": "table",
             "plan": [list(column) for column in read.plan],
             "own": list(read.own),
+            "slots": read.slots,
+            "bins": _bins(learner, read),
             "bits": read.bits,
             "crosses": [list(names) for names in read.crosses],
             "word_pairs": read.word_pairs,
@@ -172,6 +174,17 @@ def _input(model: Model) -> dict[str, Any]:
     many = learner.own_features
     names = [model.names.get(j) for j in range(many)] if len(model.names) == many else None
     return {"kind": "numbers", "features": many, "names": names}
+
+
+def _bins(learner: Learner, read: Columns) -> list[dict[str, Any]]:
+    """The columns that are put into bins: what splits their past, as far as there is one, and the first bin's slot."""
+    if learner.bins is None:
+        return []
+    bins = [learner.bins.quantiles_of(c) for c in range(len(learner.bins.columns))]
+    return [
+        {"column": name, "bins": count, "first": first, "quantiles": None if edges is None else edges.tolist()}
+        for (name, count), first, edges in zip(read.bins, read.first_bins, bins, strict=False)
+    ]
 
 
 # Stages.

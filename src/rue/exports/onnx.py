@@ -38,6 +38,11 @@ def graph(document: dict[str, Any]) -> bytes:
         )
     if given["kind"] == "vw" or any(kind == "text" for _, kind in given.get("plan", ())):
         raise SettingsError("export: ONNX cannot split text into words as rue does: export to python or json.")
+    for binned in given.get("bins", ()):
+        raise SettingsError(
+            f"export: the column {binned['column']!r} is put into bins, which ONNX does not write yet: export to "
+            "python or json, or learn without --bins."
+        )
     for names in given.get("crosses", ()):
         if any(dict(given["plan"])[name] != "category" for name in names):
             raise SettingsError(

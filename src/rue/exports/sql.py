@@ -66,6 +66,11 @@ def _require_expressible(document: dict[str, Any]) -> None:
                 f"export: the column {name!r} holds a {column}, which databases write in different ways: export to "
                 "python or json, or leave the column out (--drop)."
             )
+    for binned in document["input"].get("bins", ()):
+        raise SettingsError(
+            f"export: the column {binned['column']!r} is put into bins, which SQL does not write yet: export to "
+            "python or json, or learn without --bins."
+        )
     for names in document["input"].get("crosses", ()):
         if any(dict(plan)[name] != "category" for name in names):
             raise SettingsError(

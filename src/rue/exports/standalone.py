@@ -7,6 +7,7 @@ list of numbers or a dict {index: number}. As a program it reads such rows as JS
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import itertools
 import json
@@ -66,6 +67,7 @@ class Table:
 
     def __init__(self, columns: dict[str, Any]) -> None:
         self.columns, self.own = columns, list(columns["own"])
+        self.slots = columns.get("slots", len(self.own))
         self.starts, self.mask = dict(columns["starts"]), 2 ** columns["bits"] - 1
         self.patterns = [re.compile(pattern) for pattern in columns["patterns"]]
 
@@ -80,6 +82,11 @@ class Table:
         for names in self.columns["crosses"]:
             feature = self.word("×".join(names), "×".join(self.as_word(name, row[name]) for name in names))
             found[feature] = found.get(feature, 0.0) + 1.0
+        for binned in self.columns.get("bins", ()):
+            number = self.number(binned["column"], row[binned["column"]])
+            if number is not None and binned["quantiles"] is not None:
+                rank = bisect.bisect_right(binned["quantiles"], number)
+                found[binned["first"] + rank * binned["bins"] // 256] = 1.0
         return found
 
     def as_word(self, name: str, value: Any) -> str:
@@ -92,7 +99,7 @@ class Table:
 
     def word(self, name: str, text: str) -> int:
         """The index of `name=text`."""
-        return int(len(self.own) + (murmur3(f"{name}={text}".encode()) & self.mask))
+        return int(self.slots + (murmur3(f"{name}={text}".encode()) & self.mask))
 
     def of_column(self, name: str, kind: str, value: Any) -> Iterator[tuple[int, float]]:
         """The features that a cell becomes."""

@@ -443,6 +443,8 @@ class FleetPass:
         """Learn a block: its predictions, and which row stops the run and why, if one does."""
         if block.y is None:
             raise DataError("there are no labels: give y.")
+        if block.bins:
+            raise SettingsError("fleet: bins (columns put into bins by rank) are for one model: leave bins out.")
         self._begin(block.y)
         driver, missing = self.driver, missing_labels(block.y)
         if driver.labels is None:

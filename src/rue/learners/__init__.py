@@ -5,7 +5,8 @@
 - `gradient`, `adaptive`, `leader`: the algorithms of the notes; `mixture/`, `softmax/`, `staged/`: the default learners
   of two classes and numbers, of several classes, and over maps;
 - `frozen`: the model that stays when learning stops; `merging`: several learners as one; `lags`: the last labels as
-  features; `ensemble`: a learner and outside experts, mixed; `keyed`: many small learners, for fleets;
+  features; `bins`: columns put into bins by rank; `ensemble`: a learner and outside experts, mixed; `keyed`: many small
+  learners, for fleets;
 - `turns`: two threads cannot use one learner at once.
 """
 

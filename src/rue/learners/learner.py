@@ -16,6 +16,7 @@ from rue.compiled import Strided, twin
 from rue.errors import BadExample, DataError, NoRoom, SettingsError, shown
 from rue.learners import loop
 from rue.learners.algorithm import Algorithm
+from rue.learners.bins import Bins
 from rue.learners.frozen import Frozen
 from rue.learners.lags import Called, Lags
 from rue.learners.one_example import Names, complaint, dense_row, is_number, number, one_row, sparse_row
@@ -66,6 +67,8 @@ class Learner:
         """Which row of the point's arrays a feature has (sparse, wide data); None while every feature has its own."""
         self.lags: Lags | None = None if lags is None else Lags(lags)
         """The last labels, which are features in front of those of the data; None if it has none."""
+        self.bins: Bins | None = None
+        """Columns of a table put into bins, which are features too; settled by the first block (`Block.bins`)."""
         if lags is not None and algorithm.loss.task == "multiclass":
             raise SettingsError("lags: with more than two classes the last label is no feature yet: leave lags out.")
         self._rule: Any = None
@@ -156,7 +159,7 @@ class Learner:
         return own if self.lags is None else Called(self.lags.names, own)
 
     def with_last_labels(self, block: Block) -> Block:
-        """The rows of a block as it sees them if no more labels come: with the last labels in front, if it has lags.
+        """The rows of a block as it sees them if no more labels come: with bins, and with the last labels in front.
 
         >>> import rue
         >>> learner = rue.OGD().with_lags([1])
@@ -165,7 +168,36 @@ class Learner:
         array([[-1.,  3.],
                [-1.,  4.]])
         """
+        if self.bins is not None and block.bins != ():
+            self._require_bins(block)
+            block = self.bins.attached(block, standing=True)
         return block if self.lags is None or block.lagged else self.lags.attached(block, standing=True)
+
+    def _begin_bins(self, block: Block) -> None:
+        """Settle which columns are put into bins, as a block asks, or refuse what contradicts that."""
+        if block.bins and self.bins is None:
+            if self.t:
+                raise SettingsError("bins: the learner has learnt already without them: leave bins out.")
+            self.bins = Bins(block.bins)
+            self._set_width(self.d)
+        self._require_bins(block)
+
+    def _require_bins(self, block: Block) -> None:
+        """Refuse a block that has other columns put into bins than the learner."""
+        if block.bins and (self.bins is None or block.bins != self.bins.columns):
+            raise SettingsError("bins: the learner has learnt other columns in bins: read the data as it was learnt.")
+        if self.bins is not None and not block.sparse:
+            raise DataError("bins: the learner has learnt columns of a table in bins: give it rows of a table.")
+
+    def enter(self, block: Block, begin: int, end: int) -> None:
+        """Rows of a block that `widen` has prepared become part of the past, which lags and bins are made of.
+
+        `run_block` does so with the rows that it learns; this is for rows that are passed over.
+        """
+        if self.lags is not None:
+            self.lags.enter(block.labels()[begin:end], block.column_of_weights()[begin:end])
+        if self.bins is not None:
+            self.bins.enter(block, begin, end)
 
     @property
     def coordinates(self) -> int:
@@ -267,8 +299,8 @@ class Learner:
                 return Frozen(self, self.algorithm.averaging, chosen=False, untried=untried)
             state = self.__getstate__()
             state["_point"] = chosen.point
-            shared = self.names, self.numbering, self.lags
-            state["names"], state["numbering"], state["lags"] = map(copy.deepcopy, shared)
+            for name in ("names", "numbering", "lags", "bins"):
+                state[name] = copy.deepcopy(state[name])
             standing = type(self).__new__(type(self))
             standing.__setstate__(state)
             frozen = Frozen(standing, False, True, chosen.risk, range=chosen.range)
@@ -307,7 +339,8 @@ class Learner:
 
     def __repr__(self) -> str:
         lags = "" if self.lags is None else f", lags={list(self.lags.back)}"
-        return f"{self.algorithm.name}({self.algorithm.describe()}, intercept={self.intercept}{lags})"
+        bins = "" if self.bins is None else f", {len(self.bins.columns)} columns in bins"
+        return f"{self.algorithm.name}({self.algorithm.describe()}, intercept={self.intercept}{lags}{bins})"
 
     # One example at a time. The two fast paths check no more than memory safety needs: the compiled code does the rest.
 
@@ -334,10 +367,7 @@ class Learner:
                         if isfinite(p):
                             return p
                 elif (
-                    type(x) is dict
-                    and tuple(x) == self.names.keys
-                    and self._predict_sparse is not None
-                    and self.lags is None
+                    type(x) is dict and tuple(x) == self.names.keys and self._predict_sparse is not None and self._plain
                 ):
                     names = self.names
                     if names.pack(x):
@@ -371,7 +401,7 @@ class Learner:
                 type(x) is dict
                 and tuple(x) == self.names.keys
                 and self._learn_sparse is not None
-                and self.lags is None
+                and self._plain
                 and self.names.pack(x)
             ):
                 names = self.names
@@ -384,6 +414,8 @@ class Learner:
                 status = self._update_any(x, y, weight)
             if self.lags is not None and status <= _REFUSED:
                 self.lags.enter(y, weight)
+            if self.bins is not None and status <= _REFUSED:
+                self.bins.enter_last(y, weight)
         except TypeError as error:
             if is_number(y) and is_number(weight):  # then it is a mistake in the algorithm or the loss
                 raise
@@ -422,7 +454,7 @@ class Learner:
         else:
             if self.names.places:
                 raise DataError("this learner has learnt features by name: it cannot take them by position now.")
-            pair = sparse_row(x)
+            pair = self._binned_pair(x)
             width = (0 if pair is None or not pair[0].size else int(pair[0][-1]) + 1) + self._lagged
         if pair is not None and self.lags is not None:
             pair = self.lags.before(*pair)
@@ -438,6 +470,22 @@ class Learner:
             return self._learn_numbered(pair, y, weight)
         self._resolve_sparse(*pair)
         return int(self._learn_sparse(self._rule_twin, self._point, *pair, self.intercept, y, weight))
+
+    @property
+    def _plain(self) -> bool:
+        """Whether its features are those of the data alone."""
+        return self.lags is None and self.bins is None
+
+    def _binned_pair(self, x: Any) -> tuple[Any, Any] | None:
+        """Indices and values of a row by position, with its bins if it has any; None for a dense row without."""
+        pair = sparse_row(x)
+        if self.bins is None:
+            return pair
+        if pair is None:
+            row = dense_row(x)
+            there = np.flatnonzero(row)
+            pair = there.astype(np.uint32), row[there]
+        return self.bins.before(*pair)
 
     def _dense_row(self, x: Any) -> Any:
         """A dense row, with the last labels in front if it has lags."""
@@ -455,7 +503,7 @@ class Learner:
         """The prediction for one example in any form; features that were never learnt have weight 0."""
         if average:
             self._require_average()
-        pair = self.names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+        pair = self.names.known(x) if isinstance(x, Mapping) else self._binned_pair(x)
         row = self._dense_row(x) if pair is None else None
         pair = pair if pair is None or self.lags is None else self.lags.before(*pair)
         values: Any = row if pair is None else pair[1]
@@ -493,7 +541,7 @@ class Learner:
     def _set_width(self, d: int) -> None:
         """Set the number of features, and the shape of rows that the fast path takes."""
         self.d = d
-        plain = self._learn_dense is not None and self.numbering is None and self.lags is None
+        plain = self._learn_dense is not None and self.numbering is None and self._plain
         self._shape = (d,) if plain else None
         if self.numbering is not None:
             self._learn_sparse = self._predict_sparse = None  # the fast path does not handle renumbered features
@@ -569,8 +617,7 @@ class Learner:
             attempt = block.in_order() if attempt is None else attempt
             rows = attempt.rows(self.intercept)
             end, status = self._run(rows, block, ledger, out, begin)
-            if self.lags is not None:
-                self.lags.enter(y[begin:end], weights[begin:end])
+            self.enter(block, begin, end)
             if status == loop.OK:
                 return end, ""
             if status != loop.UNORDERED:
@@ -642,6 +689,9 @@ class Learner:
             return block  # already renumbered by us
         if self.lags is None or not block.lagged:
             self._require_positions(block)
+        self._begin_bins(block)
+        if self.bins is not None and block.bins != ():
+            block = self.bins.attached(block)
         if self.lags is not None and not block.lagged:
             block = self.lags.attached(block)
         self._widen(block.width, exact=not block.sparse)
@@ -666,6 +716,7 @@ class Learner:
         >>> learner.d
         3
         """
+        self._begin_bins(block)
         block = self.with_last_labels(block)
         rows: Any = block.rows(self.intercept)
         if self._point is None and block.sparse and rows.indices.size:
@@ -795,11 +846,11 @@ class Learner:
             return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        keys = ("algorithm", "intercept", "d", "names", "numbering", "lags", "_rule", "_point")
+        keys = ("algorithm", "intercept", "d", "names", "numbering", "lags", "bins", "_rule", "_point")
         return {key: getattr(self, key) for key in keys}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.numbering = self.lags = None  # which learners pickled by older versions do not have
+        self.numbering = self.lags = self.bins = None  # which learners pickled by older versions do not have
         self.__dict__.update((key, owned(value)) for key, value in state.items())
         self._busy = False
         self._reset_entry_points()
@@ -808,7 +859,8 @@ class Learner:
         if not isinstance(other, Learner):
             return NotImplemented
         mine, theirs = (
-            (a.algorithm, a.intercept, a.d, a.names.places, a.t, a.lags, *a._comparable()) for a in (self, other)
+            (a.algorithm, a.intercept, a.d, a.names.places, a.t, a.lags, a.bins, *a._comparable())
+            for a in (self, other)
         )
         return mine == theirs
 

@@ -44,6 +44,11 @@ def merge(base: Learner, parts: Sequence[Learner], classes: Sequence[Any] | None
     parts = list(parts)
     if base.lags is not None:
         raise SettingsError("merge: lags need the rows in order: leave lags out, or learn in one piece.")
+    if base.bins is not None or any(part.bins is not None for part in parts):
+        raise SettingsError(
+            "merge: bins need the rows in order, because their edges are of the rows before: leave bins out, or learn "
+            "in one piece."
+        )
     for k, part in enumerate(parts):
         _require_same(base, part, k)
     begun = [k for k, part in enumerate(parts) if part.t > base.t]

@@ -72,7 +72,7 @@ def sparse_row(x: Any) -> tuple[Any, Any] | None:
 def one_row(pair: tuple[Any, Any], width: int, y: float | None = None, weight: float | None = None) -> Block:
     """Sorted indices and values as a block of one row, with its label and weight if it has them."""
     y_column, weights = (None if number is None else np.array([number]) for number in (y, weight))
-    return Block(csr_view(np.array([0, pair[0].size]), *pair, width), y_column, weights)
+    return Block(csr_view(np.array([0, pair[0].size]), *pair, width, bins=()), y_column, weights)
 
 
 def dense_row(x: Any) -> Any:

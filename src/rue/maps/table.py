@@ -30,7 +30,19 @@ from rue.layout import Array, Layout, Number, Numbers
 from rue.memory import aligned_zeros
 from rue.streams.numbering import hashed
 
-__all__ = ["LEVELS", "MARKS", "TABLE", "ColumnTable", "combined", "open_table"]
+__all__ = [
+    "FIRST_DRAW",
+    "LEVELS",
+    "MARKS",
+    "SAMPLED",
+    "TABLE",
+    "ColumnTable",
+    "combined",
+    "draw_quantiles",
+    "open_table",
+    "place_in_sample",
+    "rank_among",
+]
 
 DISTINCT, SAMPLED, LEVELS = 48, 1024, 256
 """Values a column is numbered by at most; past values that quantiles are drawn from; how many ranks there are."""
@@ -96,6 +108,36 @@ _GOLDEN = np.uint64(0x9E3779B1)
 def combined(a: Any, b: Any) -> Any:
     """32 bits that depend on all bits of two numbers and on their order; like MurmurHash3, not to be predicted."""
     return hashed((hashed(np.uint64(a) & _LOW_BITS) + (np.uint64(b) * _GOLDEN & _LOW_BITS)) & _LOW_BITS)
+
+
+@inline
+def rank_among(quantiles: Any, v: Any) -> Any:
+    """How many of 255 quantiles are not above a value."""
+    rank, step = 0, LEVELS >> 1
+    while step > 0:  # no branch depends on the value: the processor could not foresee it
+        rank += step if quantiles[rank + step - 1] <= v else 0
+        step >>= 1
+    return rank
+
+
+@inline
+def place_in_sample(t: Any) -> Any:
+    """Where the t-th value goes in a sample of the past; from `SAMPLED` on it is not stored.
+
+    Each value of the past is as likely to stay: Vitter's Algorithm R (1985), with the hash of the round for a random
+    number, because sampling every so many rounds would meet the same hours of every day.
+    """
+    return t - _1 if t <= np.uint64(SAMPLED) else (hashed(t & _LOW_BITS) * t) >> _32
+
+
+@inline
+def draw_quantiles(sample: Any, n: Any, scratch: Any, quantiles: Any) -> None:
+    """Write the values that split the first n of a sample into 256 parts."""
+    for i in range(n):
+        scratch[i] = sample[i]
+    heap_sort(scratch, n)
+    for i in range(LEVELS - 1):
+        quantiles[i] = scratch[(i + 1) * n // LEVELS]
 
 
 @values
@@ -191,11 +233,7 @@ class ColumnTable(NamedTuple):
 
     def rank(self, c: Any, v: Any) -> Any:
         """How many of the 255 quantiles of a column are not above a value."""
-        rank, step, quantiles = 0, LEVELS >> 1, self.quantiles[c]
-        while step > 0:  # no branch depends on the value: the processor could not foresee it
-            rank += step if quantiles[rank + step - 1] <= v else 0
-            step >>= 1
-        return rank
+        return rank_among(self.quantiles[c], v)
 
     def enter(self, token: Any, owner: Any) -> None:
         """Add a token of a column."""
@@ -295,13 +333,8 @@ class ColumnTable(NamedTuple):
             self.residuals[c, GROUPS + group] += slope * slope
 
     def add_to_sample(self) -> None:
-        """Store the present values in the place of a random past row, each row of the past being as likely to stay.
-
-        (Vitter's Algorithm R, 1985, with the hash of the round for a random number: sampling every so many rounds would
-        meet the same hours of every day.)
-        """
-        t = np.uint64(self.rounds[SEEN])
-        at = t - _1 if t <= np.uint64(SAMPLED) else (hashed(t & _LOW_BITS) * t) >> _32
+        """Store the present values in the place of a random past row, each row of the past being as likely to stay."""
+        at = place_in_sample(np.uint64(self.rounds[SEEN]))
         if at < np.uint64(SAMPLED):
             for c in range(int(self.rounds[MANY])):
                 self.sample[c, at] = self.x[c]
@@ -312,11 +345,7 @@ class ColumnTable(NamedTuple):
         m, scratch = self.rounds, self.scratch
         n = min(SAMPLED, int(m[SEEN]))
         for c in range(int(m[MANY])):
-            for i in range(n):
-                scratch[i] = self.sample[c, i]
-            heap_sort(scratch, n)
-            for i in range(LEVELS - 1):
-                self.quantiles[c, i] = scratch[(i + 1) * n // LEVELS]
+            draw_quantiles(self.sample[c], n, scratch, self.quantiles[c])
             if self.columns[c, COUNT] > DISTINCT:
                 self.columns[c, RANKED] = 1.0
         for c in range(int(m[MANY])):

@@ -9,12 +9,14 @@ import numpy as np
 
 from rue.errors import DataError, SettingsError, shown
 from rue.learners import ClassLearner, Learner
+from rue.learners.bins import Bins
 from rue.learners.lags import FARTHEST, Lags
 from rue.learners.one_example import Names
 from rue.learners.points import declarations_of, gathered, laid_out, require_sane, state_of
 from rue.models.arrays import Places, Reader, count, put, put_text, require_memory, typed
 from rue.models.settings import from_json, rebuilt
 from rue.registry import own_classes
+from rue.streams.block import BinnedColumn
 from rue.streams.labels import MOST_CLASSES
 
 __all__ = ["read_learner", "write_learner"]
@@ -36,6 +38,11 @@ def write_learner(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
         written["lags"] = {"back": list(back), "seen": int(seen[0])}
         put(arrays, "lags.last", last)
         put(arrays, "lags.averages", averages)
+    if learner.bins is not None:
+        columns, sample, quantiles, seen, due = learner.bins.__getstate__()
+        written["bins"] = [[*column, int(seen[c]), int(due[c])] for c, column in enumerate(columns)]
+        put(arrays, "bins.sample", sample.reshape(-1))
+        put(arrays, "bins.quantiles", quantiles.reshape(-1))
     if point is None:
         return written
     if algorithm.start(learner.coordinates, np.zeros, min(1, learner.coordinates))[0] != state["_rule"]:
@@ -79,7 +86,10 @@ def read_learner(reader: Reader, head: Any, known: Iterable[type], version: int)
     lags = None if head.get("lags") is None else _read_lags(reader, head["lags"])  # older files have none
     if lags is not None and (_multiclass(algorithm) or (head["d"] is not None and state["d"] < lags.many)):
         raise DataError("its lags do not fit its features")
-    learner.__setstate__({"algorithm": algorithm, "intercept": intercept, **state, "lags": lags})
+    bins = None if head.get("bins") is None else _read_bins(reader, head["bins"])
+    if bins is not None:
+        bins.require_sane(None if head["d"] is None else state["d"])
+    learner.__setstate__({"algorithm": algorithm, "intercept": intercept, **state, "lags": lags, "bins": bins})
     return learner
 
 
@@ -92,6 +102,20 @@ def _read_lags(reader: Reader, head: Any) -> Lags:
         if not (np.abs(array) <= LARGEST_NUMBER).all():
             raise DataError("its last labels are no numbers")
     return lags
+
+
+def _read_bins(reader: Reader, head: Any) -> Bins:
+    """The past of columns in bins that was written."""
+    rows = [[count(number, 2**62) for number in typed(row, list)] for row in typed(head, list)]
+    if not rows or any(len(row) != 6 for row in rows):
+        raise DataError("its bins are impossible")
+    bins = Bins([BinnedColumn(*row[:4]) for row in rows])
+    bins.seen[:], bins.due[:] = np.array(rows, dtype=np.int64)[:, 4:].T
+    for name, array in (("bins.sample", bins.sample), ("bins.quantiles", bins.quantiles)):
+        reader.fill(name, array.reshape(-1), None)
+        if not (np.abs(array) <= np.finfo(np.float64).max).all():
+            raise DataError("the past of its bins holds what is no number")
+    return bins
 
 
 def _read_state(reader: Reader, head: Any, algorithm: Any, intercept: bool, version: int) -> dict[str, Any]:

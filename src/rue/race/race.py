@@ -258,6 +258,8 @@ class Racing:
         """Give a block to every contestant, at most `ROWS` rows at a time; `after` each time says whether to go on."""
         if block.y is None:
             raise DataError("a block has no labels: every block of a stream needs y.")
+        if block.bins:
+            raise SettingsError("race: bins are features of rue's learners alone: leave bins out.")
         missing = block.unlabelled
         if missing is not None and missing.all():
             return

@@ -25,7 +25,7 @@ from rue.outputs import write_file
 from rue.reports.effects import Effects, effects_of_model, shapley
 from rue.runs.predicting import is_series
 from rue.streams import Block, read_like
-from rue.streams.block import is_readable
+from rue.streams.block import csr_view, is_readable
 from rue.streams.labels import plain
 
 __all__ = ["Explanation", "Part", "Weights", "effects_of", "explain", "features_in_use", "weights_of"]
@@ -233,6 +233,10 @@ def explain(what: Any, x: Any, label: Any = None) -> Explanation:
     learner = model.learner
     indices, values = _row(model, x)
     with_intercept = np.concatenate(([1.0] * learner.intercept, values))
+    if learner.bins is not None:
+        indices, values = learner.bins.before(indices.astype(np.uint32), values)
+        indices = indices.astype(np.int64)
+        with_intercept = np.concatenate(([1.0] * learner.intercept, values))
     if learner.lags is not None:
         indices, values = learner.lags.before(indices.astype(np.uint32), values)
         indices = indices.astype(np.int64)
@@ -423,7 +427,5 @@ def _table_row(model: Model, x: Any) -> tuple[Any, Any]:
 
 
 def _block(indices: Any, values: Any, learner: Learner) -> Block:
-    from scipy.sparse import csr_matrix
-
-    row = csr_matrix((values, indices, [0, indices.size]), shape=(1, learner.d))
+    row = csr_view(np.array([0, indices.size]), indices, values, learner.d, bins=())
     return Block(row, lagged=learner.d - learner.own_features)

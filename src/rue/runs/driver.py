@@ -510,8 +510,7 @@ class Driver:
             if why and self.skipped + skipped >= self.most_skipped:
                 out[begin:], stopped = np.nan, why
             elif why:
-                if self.learner.lags is not None:  # the rows after it have seen its label
-                    self.learner.lags.enter(block.y[begin], block.column_of_weights()[begin : begin + 1])
+                self.learner.enter(block, begin, begin + 1)  # the rows after it have seen its label
                 out[begin] = np.nan
                 skipped, begin = skipped + 1, begin + 1
                 self._pass_by(1)

@@ -25,7 +25,7 @@ from rue.runs.watching import Watch
 from rue.streams import Labels, Stream, as_array, read, read_like
 from rue.streams.block import is_readable
 from rue.streams.labels import is_called
-from rue.streams.stream import crosses_of
+from rue.streams.stream import bins_of, crosses_of
 from rue.streams.text.interactions import interactions_in
 from rue.version import __version__
 
@@ -158,6 +158,9 @@ def read_more(model: Learnt, X: Any, y: Any, weights: Any, options: dict[str, An
     if "cross" in options:
         options["cross"] = crosses_of(options["cross"])
         same["cross"] = tuple(map(tuple, columns.get("crosses", ())))
+    if "bins" in options:
+        options["bins"] = bins_of(options["bins"])
+        same["bins"] = tuple((name, count) for name, count in columns.get("bins", ()))
     if "interact" in options:
         options["interact"] = interactions_in(options["interact"])
         same["interact"] = tuple(features.get("interact", ()))

@@ -83,7 +83,7 @@ class Reading:
         )
         kinds = tuple((name, declared.get(name, kind)) for name, kind in columns.plan)
         self.columns = Columns(kinds, bits=columns.bits, order=columns.order, starts=columns.starts)
-        self.names.add(enumerate(self.columns.own))
+        self.names.add(self.columns.names_of_slots())
 
     def complaint(self, features: Mapping[str, Any]) -> str:
         """What is wrong with an example for a model whose columns are settled, "" if nothing is.

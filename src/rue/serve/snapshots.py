@@ -221,7 +221,7 @@ def _restored(state: dict[str, Any], stored: Model | None) -> ServedModel:
     held = state["held"]
     model.held = [Lesson(features, label, weight, _array(served)) for features, label, weight, served in held]
     if columns is not None:
-        model.reading.names.add(enumerate(columns.own))
+        model.reading.names.add(columns.names_of_slots())
     if stored is not None:
         _adopt(model, stored, state["unseen"])
     return model

@@ -6,7 +6,7 @@ import dataclasses
 import numbers
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rue.streams.numbering import Numbering
 from rue.streams.tables.dicts import are_dicts
 
 __all__ = [
+    "BinnedColumn",
     "Block",
     "as_array",
     "as_labels",
@@ -105,7 +106,7 @@ class Block:
         used = np.repeat(mask, lengths)
         indptr = np.concatenate([[0], np.cumsum(lengths[mask])])
         given = None if X.given is None else X.given[stored][used]
-        view = _View(indptr, X.indices[stored][used], X.data[stored][used], self.width, given, X.numbering)
+        view = _View(indptr, X.indices[stored][used], X.data[stored][used], self.width, given, X.numbering, X.bins)
         return Block(view, y, weights, self.lagged)
 
     def part(self, start: int, stop: int) -> Block:
@@ -176,6 +177,11 @@ class Block:
         """What says where its features are in the arrays of a learner; None where their indices do."""
         return self.X.numbering if self.sparse else None
 
+    @property
+    def bins(self) -> tuple[BinnedColumn, ...] | None:
+        """The columns that a learner is to put into bins; () once it has; None if there are none."""
+        return self.X.bins if self.sparse else None
+
     def numbered(self, numbering: Numbering, adding: bool = False) -> Block:
         """The same examples with features where a numbering has them, which learns new ones if `adding`.
 
@@ -188,7 +194,7 @@ class Block:
         block = self if self.sparse else self._as_sparse()
         rows: Any = block.rows(False)
         places = numbering.places_of(rows.indices, adding, block.width)
-        view = _View(rows.indptr, places, rows.values, numbering.size, rows.indices, numbering)
+        view = _View(rows.indptr, places, rows.values, numbering.size, rows.indices, numbering, block.bins)
         return Block(view, self.y, self.weights, self.lagged)
 
     def _as_sparse(self) -> Block:
@@ -223,7 +229,7 @@ class Block:
         indices[first], values[first] = np.arange(many), columns
         indices[own], values[own] = rows.given.astype(np.int64) + many, rows.values
         width = max(self.width, int(indices.max(initial=-1)) + 1 - many) + many
-        return Block(_View(indptr, indices, values, width), self.y, self.weights, many)
+        return Block(_View(indptr, indices, values, width, bins=self.bins and ()), self.y, self.weights, many)
 
     def narrowed(self) -> Block:
         """The same rows, as wide as the largest of their indices; a dense block as it is.
@@ -236,7 +242,8 @@ class Block:
             return self
         rows: Any = self.rows(False)
         width = int(rows.indices.max()) + 1 if rows.indices.size else 0
-        return Block(_View(rows.indptr, rows.indices, rows.values, width), self.y, self.weights, self.lagged)
+        view = _View(rows.indptr, rows.indices, rows.values, width, bins=self.bins)
+        return Block(view, self.y, self.weights, self.lagged)
 
     def first(self, rows: int) -> Block:
         """The first `rows` rows, or all if there are no more.
@@ -265,7 +272,8 @@ class Block:
         of_row = np.repeat(np.arange(len(self)), lengths)
         order = np.lexsort((by.view(np.uint32) if by.dtype == np.int32 else by, of_row))
         given = None if given is None else given[order]
-        view = _View(self.X.indptr - part.start, indices[order], data[order], self.width, given, self.X.numbering)
+        row_starts, X = self.X.indptr - part.start, self.X
+        view = _View(row_starts, indices[order], data[order], self.width, given, X.numbering, X.bins)
         self._sorted.append(Block(view, self.y, self.weights, self.lagged))
         return self._sorted[0]
 
@@ -307,7 +315,20 @@ def _cut(block: Block) -> Iterator[Block]:
 
 def _rows_of(X: Any, part: slice) -> Any:
     """Some rows of a CSR matrix as views: slicing by scipy would copy them."""
-    return _View(X.indptr[part.start : part.stop + 1], X.indices, X.data, X.shape[1], X.given, X.numbering)
+    return _View(X.indptr[part.start : part.stop + 1], X.indices, X.data, X.shape[1], X.given, X.numbering, X.bins)
+
+
+class BinnedColumn(NamedTuple):
+    """A column of a table that a learner puts into bins by rank (`rue.learners.bins`)."""
+
+    feature: int
+    """The slot of its number."""
+    missing: int
+    """The slot of the feature that says that it is missing."""
+    first: int
+    """The slot of its first bin."""
+    many: int
+    """How many bins it has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -321,15 +342,17 @@ class _View:
     given: Any = None
     """The indices as the data have them, where `indices` are the places that `numbering` gives them."""
     numbering: Numbering | None = None
+    bins: tuple[BinnedColumn, ...] | None = None
+    """The columns that a learner is to put into bins; () once it has; None if there are none."""
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.indptr) - 1, self.width
 
 
-def csr_view(indptr: Any, indices: Any, data: Any, width: int) -> Any:
+def csr_view(indptr: Any, indices: Any, data: Any, width: int, bins: tuple[BinnedColumn, ...] | None = None) -> Any:
     """The arrays of a CSR matrix as a block takes them, without scipy's checks."""
-    return _View(indptr, indices, data, width)
+    return _View(indptr, indices, data, width, bins=bins)
 
 
 def is_readable(X: Any) -> bool:

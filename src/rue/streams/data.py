@@ -82,6 +82,8 @@ class Data:
     """Columns that hold predictions of outside experts; they are no features."""
     crosses: tuple[tuple[str | int, ...], ...] = ()
     """Columns whose values together are a category."""
+    bins: tuple[tuple[str | int, int], ...] = ()
+    """Columns of numbers that are put into bins by rank as well, and into how many."""
     word_pairs: bool = False
     """Whether two words in a row of a column of text are a feature too."""
     interact: tuple[str, ...] = ()
@@ -139,11 +141,11 @@ class Data:
             tags = "the id of an example is its tag: say --id tag." if self.format == "vw" else "there are no columns."
             raise SettingsError(f"--id {self.id}: in {self.format} {tags}")
         roles = self.target or self.weight or self.drop or self.category or self.text or self.experts or self.crosses
-        roles = roles or self.word_pairs
+        roles = roles or self.word_pairs or self.bins
         if not format_.tabular and (roles or self.separator or self.order or self.decimal != "."):
             raise SettingsError(
-                "--target, --weight, --drop, --category, --text, --expert-column, --cross, --word-pairs, --separator, "
-                f"--decimal, --day-first and --month-first are for tables, not {self.format}."
+                "--target, --weight, --drop, --category, --text, --expert-column, --cross, --bins, --word-pairs, "
+                f"--separator, --decimal, --day-first and --month-first are for tables, not {self.format}."
             )
         self.interact = interactions_in(self.interact)
         if self.interact and self.format != "vw":
@@ -245,7 +247,7 @@ class Data:
         stop, after = stop or threading.Event(), after or Position()
         for chunk in self._with_arrays(read_ahead(partial(self._parsers, after, labelled), stop), after.file):
             if self.columns is not None and not self.names.of:
-                self.names.add(enumerate(self.columns.own))
+                self.names.add(self.columns.names_of_slots())
             self.names.add(chunk.names)
             yield chunk
 
@@ -347,6 +349,7 @@ class Data:
                 text=self.text,
                 experts=self.experts,
                 crosses=self.crosses,
+                bins=self.bins,
                 word_pairs=self.word_pairs,
                 bits=self.bits,
                 decimal=self.decimal,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypedDict, Unpack
 
 from rue.errors import DataError, SettingsError, shown
@@ -69,6 +69,8 @@ class ReadOptions(TypedDict, total=False):
     """Columns that hold predictions of other models, made before the label was known; they are no features."""
     cross: Iterable[Iterable[str | int]]
     """Columns whose values together are a category, such as `[("hour", "route")]`."""
+    bins: Mapping[str | int, int]
+    """Columns of numbers that are put into bins by rank as well, and into how many, such as `{"price": 64}`."""
     word_pairs: bool
     """Whether two words in a row of a column of text are a feature too, such as `review=very good`."""
     interact: str | Iterable[str]
@@ -130,6 +132,7 @@ def read(X: Any, y: Any = None, weights: Any = None, **how: Unpack[ReadOptions])
     experts = options.pop("expert_column", ())
     options["experts"] = (experts,) if isinstance(experts, str) else tuple(experts)
     options["crosses"] = crosses_of(options.pop("cross", ()))
+    options["bins"] = bins_of(options.pop("bins", {}))
     options["interact"] = interactions_in(options.pop("interact", ()))
     columns: dict[str, Any] = {}
     for name, array, value in (("target", "y", y), ("weight", "weights", weights)):
@@ -154,6 +157,17 @@ def crosses_of(given: Any) -> tuple[tuple[str | int, ...], ...]:
     if not good or not all(isinstance(name, str | int) for one in listed for name in one):
         raise SettingsError(f'cross: give pairs of columns such as [("hour", "route")], not {shown(given)}.')
     return tuple(map(tuple, listed))
+
+
+def bins_of(given: Any) -> tuple[tuple[str | int, int], ...]:
+    """Columns to put into bins, and into how many.
+
+    >>> bins_of({"price": 64})
+    (('price', 64),)
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(name, str | int) for name in given):
+        raise SettingsError(f'bins: give columns and numbers of bins such as {{"price": 64}}, not {shown(given)}.')
+    return tuple(given.items())
 
 
 def date_order(day_first: bool, month_first: bool) -> str:

@@ -138,8 +138,8 @@ def learn(
     paths: o.DataPaths,
     data: Annotated[
         o.DataOptions,
-        "target task positive class_weight bad format bits weight drop category text word_pairs expert_column cross "
-        "interact id separator decimal day_first month_first max_line",
+        "target task positive class_weight bad format bits weight drop category text word_pairs expert_column "
+        "cross bins interact id separator decimal day_first month_first max_line",
     ],
     learning: o.LearnerOptions,
     *,
@@ -243,6 +243,7 @@ def _given(
         "--class-weight": data.class_weight is not None,
         "--maps": learning.maps,
         "--lags": learning.lags is not None,
+        "--bins": data.bins is not None,
         "--id": data.id is not None,
     }
     return {option for option, given in asked.items() if given}

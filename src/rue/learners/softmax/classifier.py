@@ -19,7 +19,7 @@ from rue.learners.mixture.columns import NEAR, weighted_sum
 from rue.learners.mixture.frozen import FIRST_COPY
 from rue.learners.mixture.layout import DUE, SHARES, VISITS
 from rue.learners.mixture.mixing import rates_within
-from rue.learners.one_example import complaint, dense_row, one_row, sparse_row
+from rue.learners.one_example import complaint, dense_row, one_row
 from rue.learners.points import T
 from rue.learners.softmax.frozen import (
     copied,
@@ -137,7 +137,8 @@ class ClassLearner(Learner):
     def _standing(self, point: Any) -> ClassLearner:
         """A learner of its own, with another point, which predicts when this one has gone on."""
         state = self.__getstate__()
-        state["names"], state["numbering"] = copy.deepcopy(self.names), copy.deepcopy(self.numbering)
+        for name in ("names", "numbering", "bins"):
+            state[name] = copy.deepcopy(state[name])
         standing = type(self).__new__(type(self))
         standing.__setstate__({**state, "_point": point})
         return standing
@@ -157,7 +158,7 @@ class ClassLearner(Learner):
         if type(x) is dict and tuple(x) == names.keys and names.pack(x) and np.isfinite(names.values).all():
             pair: Any = names.indices, names.values
         else:
-            pair = names.known(x) if isinstance(x, Mapping) else sparse_row(x)
+            pair = names.known(x) if isinstance(x, Mapping) else self._binned_pair(x)
             if pair is not None and not np.isfinite(pair[1]).all():
                 raise DataError(complaint(loop.BAD_FEATURE, self, x, 1.0, 1.0))
         if pair is None:

@@ -2,6 +2,8 @@
 
 A column of numbers or booleans has a slot of its own, in the order of the columns. Text, and any column named as a
 category, is hashed: `column=value` has value 1 in the slot k + (MurmurHash3 & (2^bits − 1)), where k slots are owned.
+Columns of numbers that are put into bins have a slot for each bin too, behind those and from 32 on; a learner says
+which bin a row is in, because that depends on the rows before it (`rue.learners.bins`).
 Columns that are crossed are one more category, `hour×route=13×A`, of their values as written, numbers 1.0 as 1.
 Whatever is missing (null, NaN, empty) says `column=` there and nothing else. A column of sentences is text: each word
 is a feature `column=word`, hashed, whose value is how often it occurs (see `tokens`).
@@ -21,8 +23,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +52,9 @@ KINDS = ("number", "boolean", "category", "timestamp", "date", "time", "duration
 MOST_BITS = 31
 FIRST = 1000
 """How many of the first rows settle what a column is."""
+FIRST_BIN = 32
+"""The least slot of a bin: maps make tokens of the zeros of features below (`rue.maps.table.LOW`), not of bins."""
+MOST_BINS = 256
 VERSION = 2
 """How dates become features; a model without a number has version 1."""
 
@@ -84,6 +90,8 @@ class Columns:
     """Columns whose values together are a category."""
     word_pairs: bool = False
     """Whether two words in a row of a text are a feature too."""
+    bins: tuple[tuple[str, int], ...] = ()
+    """Columns of numbers that are put into bins by rank as well, and into how many."""
 
     @cached_property
     def own(self) -> tuple[str, ...]:
@@ -95,6 +103,23 @@ class Columns:
             if kind in CALENDAR and self.version > 1:
                 names.append(f"{name}.day_of_year")
         return tuple(names)
+
+    @cached_property
+    def slots(self) -> int:
+        """How many slots there are in front of the hashed ones."""
+        return self.first_bins[-1] if self.bins else len(self.own)
+
+    @cached_property
+    def first_bins(self) -> tuple[int, ...]:
+        """The slot of the first bin of each column that is put into bins, and the slot after the last bin."""
+        counts = (count for _, count in self.bins)
+        return tuple(itertools.accumulate(counts, initial=max(FIRST_BIN, len(self.own))))
+
+    def names_of_slots(self) -> Iterator[tuple[int, str]]:
+        """The slots in front of the hashed ones, and what they are called: `price`, `price in 64 bins=17`."""
+        yield from enumerate(self.own)
+        for (name, count), first in zip(self.bins, self.first_bins, strict=False):
+            yield from ((first + k, f"{name} in {count} bins={k + 1}") for k in range(count))
 
     @property
     def dates(self) -> tuple[str, ...]:
@@ -118,11 +143,11 @@ class Columns:
     @property
     def width(self) -> int:
         """The number of features of rows in which nothing is missing; a missing number needs `full_width`."""
-        return self.full_width if self.hashing else len(self.own)
+        return self.full_width if self.hashing else self.slots
 
     @property
     def full_width(self) -> int:
-        return len(self.own) + (1 << self.bits)
+        return self.slots + (1 << self.bits)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -147,12 +172,16 @@ class Columns:
     def to_dict(self) -> dict[str, Any]:
         """In plain JSON types."""
         lists = {"plan": [list(column) for column in self.plan], "starts": [list(start) for start in self.starts]}
-        return {
+        stored = {
             **dataclasses.asdict(self),
             **lists,
             "experts": list(self.experts),
             "crosses": list(map(list, self.crosses)),
+            "bins": list(map(list, self.bins)),
         }
+        if not self.bins:  # so that older versions of rue read it
+            del stored["bins"]
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Columns:
@@ -160,6 +189,7 @@ class Columns:
         try:
             pairs = {key: tuple((name, value) for name, value in stored.get(key, ())) for key in ("plan", "starts")}
             lists = {
+                "bins": tuple((name, count) for name, count in stored.get("bins", ())),
                 "experts": tuple(stored.get("experts", ())),
                 "crosses": tuple(map(tuple, stored.get("crosses", ()))),
             }
@@ -171,6 +201,7 @@ class Columns:
             good = good and len(set(texts)) == len(texts) and columns.label in KINDS[:3] and type(columns.bits) is int
             good = good and 1 <= columns.bits <= MOST_BITS and (columns.id is None or isinstance(columns.id, str))
             good = good and "plan" in stored and type(columns.word_pairs) is bool
+            good = good and not any(why for why in _unfit_for_bins(columns.bins, dict(columns.plan)))
             good = good and all(_crossable(one, columns.kinds, dict(columns.plan)) for one in columns.crosses)
             good = (
                 good and columns.version in (1, VERSION) and columns.decimal in (".", ",") and columns.order in ORDERS
@@ -199,6 +230,7 @@ def plan(
     text: Iterable[str | int] = (),
     experts: Iterable[str | int] = (),
     crosses: Iterable[Sequence[str | int]] = (),
+    bins: Iterable[tuple[str | int, int]] = (),
     word_pairs: bool = False,
     bits: int = 20,
     decimal: str = ".",
@@ -234,11 +266,14 @@ def plan(
     starts = tuple((name, _start(kind, first.get(name), order)) for name, kind in columns if kind in CALENDAR)
     crossed = tuple(tuple(find_column(name, names, "column to cross") for name in one) for one in crosses)
     _require_crossable(crossed, kinds, dict(columns))
+    binned = tuple((find_column(name, names, "column to put into bins"), count) for name, count in bins)
+    for why in _unfit_for_bins(binned, dict(columns)):
+        raise DataError(f"bins: {why}.")
     own = roles.target, label, roles.weight, bits, roles.id
     settled = Columns(columns, *own, decimal, order, starts, experts=roles.experts)
     if word_pairs and not settled.texts:
         raise DataError("word pairs: no column is read as text: name one (--text, in Python text=), or leave them out.")
-    return dataclasses.replace(settled, crosses=crossed, word_pairs=word_pairs)
+    return dataclasses.replace(settled, crosses=crossed, word_pairs=word_pairs, bins=binned)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,6 +347,19 @@ class _Roles:
         for role, name in [*weights, *(("expert", name) for name in self.experts)]:
             if kinds[name] not in ("number", "boolean"):
                 raise DataError(f"the {role} {name!r} must hold numbers, not {schema.field(name).type}.")
+
+
+def _unfit_for_bins(bins: Sequence[tuple[str, int]], features: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong with columns that are to be put into bins."""
+    for k, (name, count) in enumerate(bins):
+        if features.get(name) != "number":
+            held = f"is read as {features[name]}" if name in features else "is no feature"
+            how = "name columns of numbers, such as price:64 (in Python bins={'price': 64})"
+            yield f"the column {name!r} {held}: {how}"
+        if type(count) is not int or not 2 <= count <= MOST_BINS:
+            yield f"{shown(count)} for the column {name!r}: give a number from 2 to {MOST_BINS}"
+        if name in dict(bins[:k]):
+            yield f"the column {name!r} is named twice"
 
 
 def _require_crossable(crosses: Sequence[Sequence[str]], kinds: Mapping[str, str], features: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rue.errors import DataError
-from rue.streams.block import Block, _View
+from rue.streams.block import BinnedColumn, Block, _View
 from rue.streams.chunk import BadRow, Chunk
 from rue.streams.names import Names
 from rue.streams.tables.assembly import NOTHING, Rows, assemble, first_of_each, hash_texts, look_over
@@ -226,7 +226,7 @@ class _Reader:
         indices, values = out.indices[:used], out.values[:used]
         if 2 * used < room:  # several blocks wait to be learnt: they are not to hold room that they do not need
             indices, values = indices.copy(), values.copy()
-        return _View(out.indptr[: count + 1], indices, values, width)
+        return _View(out.indptr[: count + 1], indices, values, width, bins=binned_columns(self.columns))
 
     def names(self, good: Any, seen: Any) -> tuple[tuple[int, str], ...]:
         """The hashed features that occur in good rows, without those that have a bit in `seen`."""
@@ -271,7 +271,7 @@ def _slots(columns: Columns, name: str, content: Any, places: Any) -> Any:
     """The slots of `name=text` for the texts content[places[i]:places[i + 1]]."""
     out = np.empty(max(0, places.size - 1), dtype=np.uint32)
     if out.size:
-        base, mask = np.uint64(len(columns.own)), np.uint64((1 << columns.bits) - 1)
+        base, mask = np.uint64(columns.slots), np.uint64((1 << columns.bits) - 1)
         hash_texts(np.frombuffer(f"{name}=".encode(), np.uint8), places, content, base, mask, out)
     return out
 
@@ -298,6 +298,16 @@ def _empty(texts: Any) -> Any:
         return np.zeros(0, dtype=np.bool_)
     places = _offsets(texts)
     return places[1:] == places[:-1]
+
+
+@functools.lru_cache(maxsize=64)
+def binned_columns(columns: Columns) -> tuple[BinnedColumn, ...] | None:
+    """The columns that are put into bins, as a learner needs them; None if there are none."""
+    names = tuple(name for name, _ in columns.bins)
+    absent = _few_slots(columns, names, ("",) * len(names)).tolist()
+    described = zip(columns.bins, absent, columns.first_bins, strict=False)
+    found = (BinnedColumn(columns.own.index(name), slot, first, count) for (name, count), slot, first in described)
+    return tuple(found) or None
 
 
 @functools.lru_cache(maxsize=256)
