@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -205,6 +206,8 @@ def test_with_too_many_classes_the_stages_retire_for_good():
     assert learner._point.running.tolist() == [1.0, 0.0, 0.0, 0.0]
     assert np.array_equal(np.concatenate([parts.run(X[:320], y[:320]), parts.run(X[320:], y[320:])]), p)
     assert max(pool.classes() for pool in learner._point.pools) <= MOST_CLASSES
+    assert [len(pool.weights) for pool in learner._point.pools] == [1, 1, 1]  # what has retired takes no memory
+    assert learner == parts
     excess = np.cumsum(losses(p)) - np.cumsum(losses(linear.run(X, y)))
     assert excess.max() <= math.log(4.0) * (1.0 + 1e-6)
     again = from_bytes(to_bytes(Model(learner))).learner
@@ -221,6 +224,28 @@ def test_the_arrays_of_the_stages_follow_the_features_in_use():
     for pool in learner._point.pools[:-1]:
         rows = len(pool.weights)
         assert pool.given[0] < rows <= max(4096, 2 * (int(pool.given[0]) + 1024))
+
+
+def test_a_file_takes_the_memory_of_the_features_in_use():
+    X, y = product(300)
+    y[100:] = 1.0 + np.arange(200) % 20
+    learner = rue.StagedSoftmax()
+    learner.run(X, y)
+    assert learner._point.running.all()
+
+    def through_a_file():
+        return from_bytes(to_bytes(Model(learner))).learner
+
+    tracemalloc.start()
+    try:
+        again = through_a_file()
+        assert again == learner
+        assert tracemalloc.get_traced_memory()[1] < 2**26  # with a row for every feature 545 MB
+    finally:
+        tracemalloc.stop()
+    for pool, other in zip(learner._point.pools, again._point.pools, strict=True):
+        assert np.array_equal(pool.own_features(), other.own_features())
+        assert np.array_equal(pool.laid_out().weights, other.laid_out().weights)
 
 
 def test_parts_of_a_stream_merge():

@@ -473,14 +473,16 @@ def test_the_program_on_slots_and_indices_without_end(bits, tmp_path, inside):
         assert rue.load(tmp_path / "again.rue").learner.t == 400
 
 
-def test_several_classes_take_the_memory_of_the_features_in_use(tmp_path, inside):
-    """Forty classes of a small table, in 2²⁰ slots: 10 GB before."""
+@pytest.mark.parametrize("maps", [[], ["--maps"]])
+def test_several_classes_take_the_memory_of_the_features_in_use(maps, tmp_path, inside):
+    """Forty classes of a small table, in 2²⁰ slots: 10 GB before, and over maps 1 GB."""
     rng = np.random.default_rng(0)
     rows = [(rng.integers(40), rng.integers(10), rng.random()) for _ in range(400)]
     (tmp_path / "t.csv").write_text("y,c,x\n" + "".join(f"k{y},word{c},{x:.3f}\n" for y, c, x in rows))
-    work = lambda: inside("learn", tmp_path / "t.csv", "--target", "y", "--model", tmp_path / "m.rue", "-q")  # noqa: E731
+    work = lambda: inside("learn", tmp_path / "t.csv", "--target", "y", "--model", tmp_path / "m.rue", "-q", *maps)  # noqa: E731
     work()
     assert allocated(work) < 64 * MIB
+    assert allocated(lambda: rue.load(tmp_path / "m.rue")) < 64 * MIB
     assert rue.load(tmp_path / "m.rue").learner.classes == 40
 
 

@@ -20,7 +20,7 @@ from rue.learners.bins import Bins
 from rue.learners.frozen import Frozen
 from rue.learners.lags import Called, Lags
 from rue.learners.one_example import Names, complaint, dense_row, is_number, number, one_row, sparse_row
-from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, declarations_of, owned, state_of
+from rue.learners.points import PENALTY, RESIDUAL, TOTAL, T, declarations_of, own_features_of, owned, state_of
 from rue.learners.turns import Turn, busy, wait_until_idle
 from rue.ledger import Ledger, Silent
 from rue.memory import gibibytes, memory_limit
@@ -871,10 +871,10 @@ class Learner:
         if self._point is None:
             return []
         coordinates, declared = self.coordinates_of_places(), declarations_of(self._point)
-        parts: list[Any] = []
+        parts, of_stages = [], own_features_of(self._point)
         for name, array in state_of(self._point, self.places).items():
-            if declared[name].of_coordinates:
-                rows, array = in_use(array, coordinates)
+            if declared[name].of_coordinates or name in of_stages:
+                rows, array = in_use(array, of_stages[name][0] if name in of_stages else coordinates)
                 parts.append(rows.tobytes())
             parts.append((array.shape[1:], array.tobytes()))
         return parts

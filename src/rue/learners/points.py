@@ -40,6 +40,7 @@ __all__ = [
     "declarations_of",
     "gathered",
     "laid_out",
+    "own_features_of",
     "owned",
     "require_sane",
     "state_of",
@@ -108,6 +109,16 @@ def state_of(point: Any, coordinates: int | None) -> dict[str, Any]:
     for k, stage in enumerate(_stages(point), len(members)):
         state |= {f"{k}.{name}": array for name, array in state_of(stage, None).items()}
     return state
+
+
+def own_features_of(point: Any) -> dict[str, tuple[Any, int]]:
+    """Of arrays that have rows for some coordinates of a stage's own: which these are, and how many there may be."""
+    found: dict[str, tuple[Any, int]] = {}
+    for k, stage in enumerate(_stages(point), len(_members(point))):
+        if hasattr(stage, "own_features"):
+            names = [array.name for array in _own(stage) if array.of_coordinates]
+            found |= {f"{k}.{name}": (stage.own_features(), stage.size()) for name in names}
+    return found
 
 
 def laid_out(point: Any) -> Any:

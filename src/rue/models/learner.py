@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +13,7 @@ from rue.learners import ClassLearner, Learner
 from rue.learners.bins import Bins
 from rue.learners.lags import FARTHEST, Lags
 from rue.learners.one_example import Names
-from rue.learners.points import declarations_of, gathered, laid_out, require_sane, state_of
+from rue.learners.points import declarations_of, gathered, laid_out, own_features_of, require_sane, state_of
 from rue.models.arrays import Places, Reader, count, put, put_text, require_memory, typed
 from rue.models.settings import from_json, rebuilt
 from rue.registry import own_classes
@@ -48,9 +49,10 @@ def write_learner(learner: Learner, arrays: dict[str, Any]) -> dict[str, Any]:
     if algorithm.start(learner.coordinates, np.zeros, min(1, learner.coordinates))[0] != state["_rule"]:
         raise SettingsError(f"{learner!r} cannot be saved: its step depends on how wide the first example was.")
     (point, coordinates), declared = _few_rows(point, learner), declarations_of(point)
+    of_stages = own_features_of(point)
     for name, array in _stored(point, learner.places).items():
-        rows = coordinates if declared[name].of_coordinates else None
-        put(arrays, f"point.{name}", array, rows, learner.coordinates)
+        rows, size = coordinates if declared[name].of_coordinates else None, learner.coordinates
+        put(arrays, f"point.{name}", array, *of_stages.get(name, (rows, size)))
     places = list(learner.names.places)
     for place in places:
         if type(place) not in (str, int, float, bool, type(None)) or place != place:
@@ -131,7 +133,7 @@ def _read_state(reader: Reader, head: Any, algorithm: Any, intercept: bool, vers
     rule, point = algorithm.start(coordinates, np.zeros, room)
     if _multiclass(algorithm):
         point = point.admitting(max(classes, point.classes()))
-    point = laid_out(point)
+    point = _with_rows_of(reader, laid_out(point))
     begun = _filled(reader, point, room, where, version)
     if version == 1 and hasattr(point, "from_format_1"):
         point.from_format_1()
@@ -155,7 +157,7 @@ def _filled(reader: Reader, point: Any, room: int, where: Places | None, version
 
     Refuses sums that cannot be learnt, and weights that are not finite; None stands for arrays of zeros.
     """
-    declared, begun = declarations_of(point), {}
+    declared, begun, of_stages = declarations_of(point), {}, _arrays_of_stages(point)
     for name, array in _stored(point, room).items():
         by_coordinate = declared[name].axes[0] in ("coordinate", "own coordinate")
         begun[name] = None if by_coordinate else array.copy()
@@ -163,14 +165,57 @@ def _filled(reader: Reader, point: Any, room: int, where: Places | None, version
             continue
         if not by_coordinate:
             array[...] = 0  # a file leaves rows of zeros out, and not all that begins is zero
-        values = reader.fill(f"point.{name}", array, where if declared[name].of_coordinates else None)
+        places: Any = where if declared[name].of_coordinates else None
+        if name in of_stages:
+            stage, own = of_stages[name]
+            array, places = getattr(stage, own), _OwnPlaces(stage.lines)
+        values = reader.fill(f"point.{name}", array, places)
         if name.endswith("memory"):  # whose numbers `require_sane` looks at, one by one
             continue
-        if not declared[name].possible(values if declared[name].of_coordinates else array):
+        if not declared[name].possible(values if places is not None else array):
             raise DataError(declared[name].refusal)
         if not np.isfinite(values).all():
             raise DataError("its weights are not finite")
     return begun
+
+
+@dataclasses.dataclass(frozen=True)
+class _OwnPlaces:
+    """Where the coordinates of a stage's own that a file speaks of are in its arrays."""
+
+    lines: Any
+
+    @property
+    def coordinates(self) -> int:
+        """How many there are."""
+        return int(self.lines.size)
+
+    def of(self, rows: Any) -> Any:
+        """The places of some coordinates."""
+        return self.lines[rows]
+
+
+def _arrays_of_stages(point: Any) -> dict[str, tuple[Any, str]]:
+    """For each array with rows for some of a stage's own coordinates: the stage, and what it is called there."""
+    first = len(point.points()) if hasattr(point, "points") else 0
+    return {
+        name: (point.stages()[int(name.split(".")[0]) - first], name.split(".", 1)[1])
+        for name in own_features_of(point)
+    }
+
+
+def _with_rows_of(reader: Reader, point: Any) -> Any:
+    """A point whose stages have rows for those of their own coordinates that a file has numbers of."""
+    used: dict[int, Any] = {}
+    for name, (stage, _) in _arrays_of_stages(point).items():
+        rows, there = reader.arrays.get(f"point.{name}.rows"), f"point.{name}" in reader.arrays
+        if rows is None:
+            rows = np.arange(stage.size() if there else 0)
+        elif rows.ndim != 1 or rows.dtype not in (np.uint32, np.uint64):
+            continue  # which `Reader.fill` refuses
+        before = used.get(id(stage), np.empty(0, np.int64))
+        used[id(stage)] = np.union1d(before, rows[rows < stage.size()].astype(np.int64))
+    return point.with_own_features([used[id(stage)] for stage in point.stages()]) if used else point
 
 
 def _require_magnitudes(values: Any, begun: Any) -> None:

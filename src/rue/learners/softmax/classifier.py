@@ -239,7 +239,9 @@ class ClassLearner(Learner):
     def _run_and_try(self, ledger: Any, rows: Any, y: Any, weights: Any, out: Any, begin: int) -> tuple[int, int]:
         """Learn rows in stretches that end where weights are copied, and score the copies on a sample of them."""
         if self._pool is not self._point and self._point.running[-1] > 0.0:
-            return self._run_and_try_stages(ledger, rows, y, weights, out, begin)
+            ended = self._run_and_try_stages(ledger, rows, y, weights, out, begin)
+            self._point = self._point.released()
+            return ended
         end, status = begin, loop.OK
         while status == loop.OK and end < y.size:
             pool = self._pool

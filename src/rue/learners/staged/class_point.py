@@ -267,17 +267,28 @@ class StagedClassPoint(NamedTuple):
         )
 
     def laid_out(self) -> StagedClassPoint:
-        """With the arrays of the table and the stages as a file has them."""
+        """With the arrays of the table as a file has them."""
         if self.lines is None:
             return self
-        table = self.table._replace(traits=self.table.traits[1:])
-        return self._replace(lines=None, table=table, pools=tuple(pool.laid_out() for pool in self.pools))
+        return self._replace(lines=None, table=self.table._replace(traits=self.table.traits[1:]))
 
     def gathered(self) -> StagedClassPoint:
         """The inverse of `laid_out`."""
         traits = np.concatenate([np.zeros((1, self.table.traits.shape[1])), self.table.traits])
-        table, pools = self.table._replace(traits=traits), tuple(pool.gathered() for pool in self.pools)
-        return self._replace(lines=lines_of(self.raw.size()), table=table, pools=pools)
+        return self._replace(lines=lines_of(self.raw.size()), table=self.table._replace(traits=traits))
+
+    def with_own_features(self, used: Sequence[Any]) -> StagedClassPoint:
+        """With empty rows in each stage for these mapped features alone."""
+        pools = (pool.with_own_features(features) for pool, features in zip(self.pools, used, strict=True))
+        return self._replace(pools=tuple(pools))
+
+    def released(self) -> StagedClassPoint:
+        """Without the weights of stages that have retired: they do not come back."""
+        retired = [self.running[k] == 0.0 and len(pool.weights) > 1 for k, pool in enumerate(self.pools, 1)]
+        if not any(retired):
+            return self
+        emptied = (pool.emptied() if gone else pool for pool, gone in zip(self.pools, retired, strict=True))
+        return self._replace(pools=tuple(emptied))
 
     def changed(self, change: Callable[[Any], Any]) -> StagedClassPoint:
         """With those parts changed whose coordinates are the data's."""

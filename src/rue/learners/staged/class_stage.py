@@ -304,8 +304,8 @@ class ClassStage(NamedTuple):
     # Room, and the form that files have.
 
     def with_room(self) -> ClassStage:
-        """Twice as many rows; called between two rows of data, so blocks of any size give the same."""
-        rows = min(2 * self.weights.shape[0], self.lines.size + 1)
+        """Twice as many rows, or all it may have; called between two rows of data, so any block size gives the same."""
+        rows = min(2 * self.weights.shape[0], self.most() + 1, self.lines.size + 1)
         return self._replace(**{name: _longer(getattr(self, name), rows) for name in _STATE})
 
     def admitting(self, classes: int) -> ClassStage:
@@ -330,39 +330,50 @@ class ClassStage(NamedTuple):
         moved.memory[HIGHEST] = np.flatnonzero(moved.counts)[-1] + 1.0 if moved.counts.any() else 0.0
         return moved
 
+    def own_features(self) -> Any:
+        """The mapped features that have a row, in order; feature 0, which never occurs, if none has."""
+        used = np.flatnonzero(self.lines)
+        return used if used.size else np.zeros(1, dtype=np.int64)
+
     def laid_out(self) -> ClassStage:
-        """With a row for each mapped feature, as a file has it; for reading and writing, not for rounds."""
+        """With the rows of its `own_features` alone, in their order, as a file has them; not for rounds."""
         if self.lines is None:
             return self
-        used = np.flatnonzero(self.lines)
-        state = {}
-        for name in _STATE:
-            table = getattr(self, name)
-            state[name] = aligned_zeros((self.lines.size, *table.shape[1:]), table.dtype)
-            state[name][used] = table[self.lines[used]]
-        return self._replace(lines=None, **state)
+        rows = self.lines[self.own_features()]
+        return self._replace(lines=None, **{name: getattr(self, name)[rows] for name in _STATE})
 
-    def gathered(self) -> ClassStage:
-        """The inverse of `laid_out`."""
-        size = len(self.weights)
-        used = np.flatnonzero((self.sums != 0.0).any(axis=(1, 2)) | (self.weights != 0.0).any(axis=(1, 2)))
-        lines, rows = np.zeros(size, dtype=np.uint32), FIRST_ROWS
+    def with_own_features(self, used: Any) -> ClassStage:
+        """A stage with empty rows for these mapped features alone."""
+        size, rows = self.lines.size, FIRST_ROWS
+        lines = np.zeros(size, dtype=np.uint32)
         lines[used] = np.arange(1, used.size + 1)
         while rows <= used.size:
             rows *= 2
-        state = {}
-        for name in _STATE:
-            table = getattr(self, name)
-            state[name] = aligned_zeros((min(rows, size + 1), *table.shape[1:]), table.dtype)
-            state[name][1 : used.size + 1] = table[used]
+        shapes = {name: getattr(self, name) for name in _STATE}
+        state = {
+            name: aligned_zeros((min(rows, size + 1), *like.shape[1:]), like.dtype) for name, like in shapes.items()
+        }
         return self._replace(lines=lines, given=np.array([used.size]), **state)
 
+    def emptied(self) -> ClassStage:
+        """Without rows: what is left of a stage that has retired."""
+        state = {name: getattr(self, name)[:1].copy() for name in _STATE}  # row 0 stays empty
+        return self._replace(lines=np.zeros_like(self.lines), given=np.zeros_like(self.given), **state)
+
+    def spread_over(self, used: Any) -> ClassStage:
+        """With a row for each of these mapped features, among which its own are, to be merged; not for rounds."""
+        rows = self.lines[used]
+        return self._replace(lines=None, **{name: getattr(self, name)[rows] for name in _STATE})
+
     def merged(self, algorithm: Any, parts: Sequence[ClassStage]) -> ClassStage:
-        """The stage of several parts of a stream together; it and the parts are `laid_out`.
+        """The stage of several parts of a stream together.
 
         As for `ClassPool`: sums are added, and the weights of a class are averaged over the parts that know it.
         """
-        merged = self._replace(**self.layout.merged(self, parts))
+        used = np.unique(np.concatenate([stage.own_features() for stage in (self, *parts)]))
+        opened, base = self.with_own_features(used[used > 0]), self.spread_over(used)
+        parts = [part.spread_over(used) for part in parts]
+        merged = base._replace(**base.layout.merged(base, parts))
         knowing = np.array([part.counts > 0.0 for part in parts])
         by_part = knowing / np.maximum(1, knowing.sum(axis=0))
         for name in ("weights", "offered"):
@@ -375,7 +386,10 @@ class ClassStage(NamedTuple):
         m[SEEN], m[HIGHEST] = seen.size, seen[-1] + 1.0 if seen.size else 0.0
         merged.experts().resettle(merged.scratch, [state.experts().weights() for state in (self, *parts)])
         weights, offered = merged.mean_weights()
-        return merged._replace(copies=weights, offered_copies=offered)
+        merged = merged._replace(copies=weights, offered_copies=offered)
+        for name in _STATE:
+            getattr(opened, name)[opened.lines[used]] = getattr(merged, name)
+        return merged._replace(**{name: getattr(opened, name) for name in (*_STATE, "lines", "given")})
 
     def require_sane(self, algorithm: Any) -> None:
         """Refuse a state from a file that rounds could not go on from."""
