@@ -37,7 +37,8 @@ FENCE = re.compile(
 )
 NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 TIMES = re.compile(
-    r"\d[\d,.]*(?= s\b| examples a second)"
+    r"\d[\d,.]* s in all, .* examples a second"  # which says so where kernels had to be compiled
+    r"|\d[\d,.]*(?= s\b| examples a second)"
     r"|\d{4}-\d\d-\d\dT[\d:]+(?:\+\d\d:\d\d)?"
     r"|(?<=  )\d+\.\d\d(?=$|  )",  # the column of seconds in a race
     re.M,

@@ -319,6 +319,7 @@ def test_the_command_refuses_nonsense(tmp_path):
     write_svm(tmp_path / "s.svm", rows=40)
     wrong = run("race", tmp_path / "s.svm", "--learners", "mixture,vv", "-q", ok=2)
     assert "there is no learner named 'vv'" in wrong.stderr
+    assert "and the peers vw, river, sklearn." in wrong.stderr
     wrong = run("race", tmp_path / "s.svm", "--learners", "ogd", "--budget", 100, "-q", ok=2)
     assert "not among the learners" in wrong.stderr
     text = (tmp_path / "s.svm").read_text().splitlines()

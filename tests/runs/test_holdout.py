@@ -176,6 +176,16 @@ def test_what_cannot_be_done_is_refused(tmp_path, inside):
     assert "no.svm" in missing
 
 
+def test_rounding_is_not_behind_a_constant_that_loses_nothing():
+    square, training = rue.make("loss", "square"), Baselines()
+    training.enter(square, np.array([0.0, 1.0]), np.empty(0), np.zeros(2))
+    for off, behind in ((1e-9, False), (1e-3, True)):
+        found = Evaluation(square, Labels("regress"), training)
+        found.enter(Block(np.ones((100, 1)), np.full(100, 0.25)), np.full(100, 0.25 + off))
+        assert found.best_constant == 0.0
+        assert bool(found.behind) == behind
+
+
 def test_a_model_behind_a_constant_warns(tmp_path, inside):
     """First behind the constant of the rows it learnt; then only behind the one that is known in hindsight.
 

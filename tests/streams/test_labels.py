@@ -175,3 +175,14 @@ def test_few_whole_numbers_are_noted(tmp_path, inside, interpreted):
     assert f"note: {note}" in said.err
     assert f"note         {note}" in said.out
     assert json.loads((tmp_path / "r.json").read_text())["notes"][0].startswith(note)
+
+
+def test_a_class_that_is_called_as_missing_values_are_is_noted(tmp_path, inside):
+    rows = "".join(f"{i},{('MALE', 'FEMALE', 'NA')[i % 3]}\n" for i in range(30))
+    (tmp_path / "birds.csv").write_text(f"weight,sex\n{rows}")
+    said = inside("learn", tmp_path / "birds.csv", "--target", "sex").err
+    assert "the label 'NA' is learnt as a class of its own; if it says that the label is missing" in said
+    (tmp_path / "mended.csv").write_text(f"weight,sex\n{rows.replace('NA', '')}")
+    assert "class of its own" not in inside("learn", tmp_path / "mended.csv", "--target", "sex").err
+    with pytest.warns(UserWarning, match="the label 'NA' is learnt as a class"):
+        rue.learn(np.ones((4, 1)), ["a", "b", "NA", "a"])

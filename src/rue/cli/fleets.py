@@ -16,6 +16,7 @@ from rue.cli.interrupts import Interruptible
 from rue.cli.predictions import EMPTY, Predictions, as_cells, csv_row, every_row
 from rue.cli.progress import Lines
 from rue.cli.running import tried
+from rue.compiled import compile_seconds
 from rue.errors import DataError, SettingsError, shown
 from rue.fleets import Fleet
 from rue.fleets.fleet import FleetPass, keys_of
@@ -216,7 +217,7 @@ def _write(
     """The model, the reports, and the page for people; `why` the run failed, or what of these cannot be written."""
     if files.model is not None and len(fleet):
         why = tried(partial(fleet.save, files.model), why)
-    summary = report_of_fleet(fleet, radius, seconds).fields
+    summary = report_of_fleet(fleet, radius, seconds, compile_seconds()).fields
     why = tried(partial(write_report, summary, files.report_path), why)
     why = tried(partial(write_table, fleet, keys.report_by, radius), why)
     if len(fleet):

@@ -31,7 +31,7 @@ What each name is for:
 - `twin`: the named-tuple form of a parameter that is passed to Numba; it and `Strided` are for callers of
   `Kernel.resolve`, which hands out a kernel's machine code;
 - `is_parameter`, `require_parameter`: whether kernels can take an object; `foreign`: whether a user's class takes part;
-- `on_long_compilation`: lets the command line say that a kernel is being compiled.
+- `on_long_compilation`, `compile_seconds`: let the command line say that a kernel is being compiled, and for how long.
 
 Two libraries hold the functions that kernels may call: `rue.compiled.arithmetic` (exp, log, choose, …) and
 `rue.compiled.intrinsics` (prefetching, gathering rows, hashing words, …). The other modules are private to this package
@@ -40,7 +40,7 @@ Two libraries hold the functions that kernels may call: `rue.compiled.arithmetic
 """
 
 from rue.compiled.kernels import Kernel, Strided, inline, kernel, parser
-from rue.compiled.notices import on_long_compilation
+from rue.compiled.notices import compile_seconds, on_long_compilation
 from rue.compiled.parameters import (
     Vector,
     foreign,
@@ -59,6 +59,7 @@ __all__ = [
     "Kernel",
     "Strided",
     "Vector",
+    "compile_seconds",
     "foreign",
     "inline",
     "is_parameter",

@@ -16,14 +16,14 @@ import numpy as np
 
 from rue import ledger as accounts
 from rue.domains import Ball
-from rue.errors import BadExample, DataError, SettingsError, shown
+from rue.errors import BadExample, DataError, SettingsError, UnknownName, shown
 from rue.learners import Learner
 from rue.learners.gradient import require_loss
 from rue.learners.mixture.standing import next_mark
 from rue.learners.softmax.multiclass import LogLoss
 from rue.race.entries import Entry, Race
 from rue.race.peers import LEAST, LIMIT, PEERS, Broken, TooSlow, installed, open_peer, takes_part
-from rue.registry import make
+from rue.registry import make, names
 from rue.regret.certificates.evidence import Evidence, open_evidence
 from rue.runs.accounts import NoAccounts
 from rue.runs.baselines import Baselines
@@ -218,7 +218,7 @@ class Racing:
         elif _spec(one) in ("perceptron", "svm"):  # they have a loss of their own
             learner = make("learner", one, intercept=self.intercept)
         else:
-            learner = make("learner", one, **settings)
+            learner = _named(one, settings)
         if not isinstance(learner, Learner):
             raise SettingsError(f"race: a learner is a learner such as rue.OGD(), a spec, or a peer, not {shown(one)}.")
         if self._many and learner.loss.task != "multiclass":
@@ -418,6 +418,16 @@ class Racing:
 
 def _examples(many: int) -> str:
     return f"{many:,} example{'s' * (many != 1)}"
+
+
+def _named(spec: str, settings: dict[str, Any]) -> Any:
+    """The learner of a spec; where there is none of that name, the error names the peers too."""
+    try:
+        return make("learner", spec, **settings)
+    except UnknownName as error:
+        if _spec(spec) in names("learner"):
+            raise  # a loss or a domain in it
+        raise UnknownName(f"{str(error).removesuffix('.')}, and the peers {', '.join(PEERS)}.") from None
 
 
 def _spec(one: Any) -> str:

@@ -17,6 +17,7 @@ from rue.fleets import Fleet
 from rue.fleets.table import columns_of, radius_of
 from rue.outputs import write_file
 from rue.regret.certificates.certificate import rounded_down
+from rue.reports.report import pace
 from rue.streams.labels import plain
 from rue.version import __version__
 
@@ -45,8 +46,10 @@ class FleetReport:
         return fleet_page(self.fields)
 
 
-def report_of_fleet(fleet: Fleet, radius: float | None = None, total: float | None = None) -> FleetReport:
-    """The report; `total` is how many seconds everything took."""
+def report_of_fleet(
+    fleet: Fleet, radius: float | None = None, total: float | None = None, compiling: float = 0.0
+) -> FleetReport:
+    """The report; `total` is how many seconds everything took, and `compiling` in how many kernels were compiled."""
     radius, sums = radius_of(fleet, radius), fleet.sums
     lost, mass, examples = (float(sums[:, i].sum()) for i in (accounts.LOSS, accounts.WEIGHT, accounts.EXAMPLES))
     classes = fleet.labels.task != "regress"
@@ -74,6 +77,7 @@ def report_of_fleet(fleet: Fleet, radius: float | None = None, total: float | No
                 "read": fleet.waiting,
                 "learn": fleet.seconds,
                 "total": fleet.waiting + fleet.seconds if total is None else total,
+                "compile": compiling,
             },
         }
     )
@@ -150,12 +154,10 @@ def fleet_page(summary: dict[str, Any], stopped: str = "") -> str:
         lines.append(_row(name, "; ".join(_in_brief(one) for one in summary[name])))
     proved = summary["certificates"]
     lines += ["", _proof(summary, proved)]
-    seconds = summary["seconds"]
-    rate = summary["examples"] / seconds["learn"] if seconds["learn"] else 0.0
     lines += [
         "",
         _row("memory", f"{summary['bytes_per_key']:,.0f} bytes a key"),
-        f"{seconds['total']:.2f} s in all, {seconds['learn']:.2f} s of it learning, {rate:,.0f} examples a second then",
+        pace(summary["seconds"], summary["examples"]),
     ]
     return "\n".join(lines)
 

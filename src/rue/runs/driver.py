@@ -33,7 +33,7 @@ from rue.runs.metrics import Metrics
 from rue.runs.watching import Watch
 from rue.streams import Block, Labels, as_labels, floats, missing_labels, read
 from rue.streams.chunk import BadRow, Chunk, Position
-from rue.streams.labels import number_note
+from rue.streams.labels import missing_note, number_note
 from rue.streams.settling import settle
 
 __all__ = ["NO_CERTIFICATE", "NUMBERS", "Driver", "LearntPart", "default_learner", "default_name", "evidence_for"]
@@ -400,6 +400,7 @@ class Driver:
                 self.notes += number_note(y) if (self.task, self.labels.task) == ("auto", "regress") else []
             else:
                 self.labels = Labels.under(self.learner.loss, y, self.positive)
+            self.notes += missing_note(y)
             if self.class_weights is not None:
                 self.class_weights.require(self.labels)
         if self.learner is None:

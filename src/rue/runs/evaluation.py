@@ -143,7 +143,7 @@ class Evaluation:
             return ""
         if self.training_constant is not None and _above(self.loss, self.training_constant):
             constant, which = self.training_constant, "that was best on the rows it learnt"
-        elif self.examples >= ENOUGH and _above(self.loss, best := self.best_constant):
+        elif self.examples >= ENOUGH and _above(self.loss, best := self.best_constant, self.training_constant or 0.0):
             constant, which = best, "that is best on these rows, known in hindsight only"
         else:
             return ""
@@ -156,9 +156,9 @@ class Evaluation:
         return f"Evaluation(examples={self.examples}, risk={self.risk:.6g}, {self.metrics!r})"
 
 
-def _above(loss: float, constant: float) -> bool:
-    """Whether a total is larger than another by more than rounding."""
-    return loss - constant > 1e-9 * max(abs(loss), abs(constant))
+def _above(loss: float, constant: float, usual: float = 0.0) -> bool:
+    """Whether a total is larger than another by more than rounding; `usual` is what such totals are like."""
+    return loss - constant > 1e-9 * max(abs(loss), abs(constant), abs(usual))
 
 
 def _as_scores(y: Any, probabilities: Any) -> Any:

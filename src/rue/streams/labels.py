@@ -10,9 +10,9 @@ import numpy as np
 
 from rue.errors import DataError, SettingsError, shown
 from rue.streams.block import as_labels
-from rue.streams.tables.spelling import looks
+from rue.streams.tables.spelling import MISSING, looks
 
-__all__ = ["FIRST_ROWS", "MOST_CLASSES", "Labels", "class_order", "is_called", "number_note", "plain"]
+__all__ = ["FIRST_ROWS", "MOST_CLASSES", "Labels", "class_order", "is_called", "missing_note", "number_note", "plain"]
 
 MOST_CLASSES = 4096
 """More classes than this are no classes."""
@@ -246,6 +246,21 @@ def number_note(y: Any) -> list[str]:
     return [
         f"the labels are {distinct.size} whole numbers, {distinct[0]:.0f} to {distinct[-1]:.0f}, learnt as numbers to "
         "predict; if they are classes, say --task classify (in Python task='classify'), and if not, regress."
+    ]
+
+
+def missing_note(y: Any) -> list[str]:
+    """What to say about labels that are words for a missing value: they are learnt as a class like any other.
+
+    >>> print(*missing_note(["male", "female", "NA"]))  # doctest: +ELLIPSIS
+    the label 'NA' is learnt as a class of its own; if it says that the label is missing, leave its cells empty: ...
+    """
+    words = {label for label in np.asarray(y, dtype=object)[:FIRST_ROWS].tolist() if isinstance(label, str)}
+    return [
+        f"the label {shown(word)} is learnt as a class of its own; if it says that the label is missing, leave its "
+        "cells empty: such rows are predicted, not learnt, and counted."
+        for word in sorted(words & set(MISSING))
+        if word and len(words) > 1
     ]
 
 

@@ -11,6 +11,7 @@ from rue.cli.folding import columns, say
 from rue.cli.interrupts import Interruptible
 from rue.cli.progress import Progress
 from rue.cli.running import INTERRUPTED, Running
+from rue.compiled import compile_seconds
 from rue.errors import DataError
 from rue.outputs import require_not_read
 from rue.reports.report import page, report, write_report
@@ -55,7 +56,8 @@ def audit(
     if not driver.examples:
         raise DataError("there are no examples to learn.")
     result = audited(log.run(driver, stream), blocks, radius=radius)
-    summary = report(driver, radius=radius, audit=result, total=time.monotonic() - started, columns=stream.columns)
+    spent: dict[str, Any] = {"total": time.monotonic() - started, "compiling": compile_seconds()}
+    summary = report(driver, radius=radius, audit=result, columns=stream.columns, **spent)
     write_report(summary, report_path)
     say(page(summary, width=columns()))
     return 0 if result.passed else 1

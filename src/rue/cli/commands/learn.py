@@ -20,6 +20,7 @@ from rue.cli.progress import Progress
 from rue.cli.resuming import require_same_settings
 from rue.cli.running import INTERRUPTED, START, Every, Running, tried
 from rue.cli.sharding import Sharding, learn_in_shards
+from rue.compiled import compile_seconds
 from rue.domains import Ball
 from rue.errors import DataError, SettingsError
 from rue.fleets import Fleet
@@ -195,6 +196,7 @@ def learn(
             why = tried(partial(_finish_predictions, running, bool(files.checkpoint and why)), why)
             spent = time.monotonic() - started
             known: dict[str, Any] = {"columns": running.data.columns, "names": running.data.names.of}
+            known["compiling"] = compile_seconds()
             summary = report(driver, radius=radius, total=spent, **known, **evaluations)
             why = tried(partial(write_report, summary, files.report_path), why)
             why = tried(partial(write_windows_csv, summary["windows"], files.windows), why)
