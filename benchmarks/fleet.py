@@ -42,7 +42,7 @@ def _stream(shuffled: bool) -> tuple[Any, Iterator[rue.Block]]:
     return keys, blocks()
 
 
-def fleet_rows() -> Iterator[dict[str, Any]]:
+def fleet_rows() -> Iterator[tuple[str, float, str]]:
     """Speed by processor time of the learning alone, by learner and order of the rows, and memory."""
     for name, learner in LEARNERS.items():
         rue.fleet(np.eye(2, FEATURES), [1.0, -1.0], by=[0, 1], learner=learner())  # compiles
@@ -55,7 +55,5 @@ def fleet_rows() -> Iterator[dict[str, Any]]:
             fleet = learning.fleet
             assert fleet is not None
             rate, wanted = keys.size / fleet.seconds / 1e6, WANTED[name]
-            what = f"million rows a second and core, {name}, {order}"
-            yield {"what": what, "measured": rate, "wanted": f"at least {wanted[0]:g}"}
-        size = fleet.bytes_per_key / 1024
-        yield {"what": f"KB a key, {name}", "measured": size, "wanted": f"at most {wanted[1]:g}"}
+            yield f"million rows a second and core, {name}, {order}", rate, f"≥ {wanted[0]:g}"
+        yield f"KB a key, {name}", fleet.bytes_per_key / 1024, f"≤ {wanted[1]:g}"

@@ -31,7 +31,7 @@ NONE = -1
 
 
 @kernel
-def _go_on(
+def _find_bins(
     indptr: Any,
     indices: Any,
     values: Any,
@@ -82,7 +82,9 @@ def _go_on(
 
 
 @kernel
-def _put_in(indptr: Any, indices: Any, values: Any, slots: Any, first: Any, ends: Any, names: Any, numbers: Any) -> Any:
+def _insert_bins(
+    indptr: Any, indices: Any, values: Any, slots: Any, first: Any, ends: Any, names: Any, numbers: Any
+) -> Any:
     """Write rows with the slots of their bins, before the first feature from `first` on; how many there are in all."""
     at = 0
     for i in range(indptr.size - 1):
@@ -182,7 +184,7 @@ class Bins:
     def _enter(
         self, indptr: Any, indices: Any, values: Any, y: Any, weights: Any, shift: int, state: Any, out: Any
     ) -> None:
-        _go_on(indptr, indices, values, y, weights, shift, self._plan, self._which, *state, self._scratch, out)
+        _find_bins(indptr, indices, values, y, weights, shift, self._plan, self._which, *state, self._scratch, out)
 
     def _with_slots(self, indptr: Any, indices: Any, values: Any, slots: Any) -> tuple[Any, Any, Any]:
         """Ends, indices and values of rows with the slots of their bins."""
@@ -190,7 +192,7 @@ class Bins:
         ends, names, numbers = np.zeros(indptr.size, np.int64), np.empty(room, np.uint32), np.empty(room)
         first = np.uint32(min(column.first for column in self.columns))
         order = np.argsort([column.first for column in self.columns])
-        used = _put_in(indptr, indices, values, slots[:, order], first, ends, names, numbers)
+        used = _insert_bins(indptr, indices, values, slots[:, order], first, ends, names, numbers)
         return ends, names[:used], numbers[:used]
 
     def quantiles_of(self, c: int) -> Any:
