@@ -76,5 +76,5 @@ def _first(command: list[str], folder: str) -> Cost:
 
 def _remove_kernels(python: str) -> None:
     code = "from pathlib import Path; import rue; print(Path(rue.__file__).parent / 'prebuilt')"
-    place = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    place = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     shutil.rmtree(place)
