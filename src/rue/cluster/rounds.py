@@ -124,10 +124,11 @@ def run(
 ) -> Iterator[Standing]:
     """Rounds up to the end of the data, each committed before it is handed out; `shown` is given every step's outcome.
 
+    The executor has begun with the same cursors.
+
     An unusable example ends the run with an error; what was handed out before it stands.
     """
     state = to_bytes(standing.committed())
-    executor.begin(cursors)
     while not standing.done:
         todo = [place for place in standing.places if place.unit < standing.units[place.shard]]
         outcomes = {}

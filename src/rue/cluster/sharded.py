@@ -218,12 +218,6 @@ def learn_sharded(
     watcher = watcher or Watcher()
     require_writable(checkpoint)
     starts = cursors(data, shards, bad=bad, known=known)
-    if resumed is not None:
-        standing = resume(resumed, starts, most)
-    else:
-        model = from_bytes(begin(data, driver), known)
-        standing = Standing.start(model, starts, ROUND if most is None else most)
-    notes = (*driver.notes, *data.warnings)
 
     def result() -> Sharded:
         entry = {
@@ -233,14 +227,20 @@ def learn_sharded(
             "shards": shards,
         }
         model = dataclasses.replace(standing.model, position=None, history=[*standing.model.history, entry])
-        columns = data.columns
-        return Sharded(model, standing, notes, columns, time.monotonic() - started)
+        notes = (*driver.notes, *data.warnings)
+        return Sharded(model, standing, notes, data.columns, time.monotonic() - started)
 
     def commit(content: bytes) -> None:
         if checkpoint is not None:
             write_file(checkpoint, content)
 
     with contextlib.closing(executor_for(on, workers)) as executor:
+        executor.begin(starts)  # first, since processes take a second to start, in which the first rows are read here
+        if resumed is not None:
+            standing = resume(resumed, starts, most)
+        else:
+            model = from_bytes(begin(data, driver), known)
+            standing = Standing.start(model, starts, ROUND if most is None else most)
         keep(result())
         for reached in run(standing, starts, executor, commit, watcher.outcome):
             standing = reached

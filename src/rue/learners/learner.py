@@ -190,9 +190,16 @@ class Learner:
             raise DataError("bins: the learner has learnt columns of a table in bins: give it rows of a table.")
 
     def enter(self, block: Block, begin: int, end: int) -> None:
-        """Rows of a block that `widen` has prepared become part of the past, which lags and bins are made of.
+        """The rows `begin` to `end` of a block become part of the past, which lags and bins are made of.
 
-        `run_block` does so with the rows that it learns; this is for rows that are passed over.
+        The block is one that `widen` has prepared. `run_block` does so with the rows that it learns; this is for rows
+        that are passed over.
+
+        >>> import rue
+        >>> learner = rue.OGD("square").with_lags([1])
+        >>> learner.enter(rue.Block([[1.0], [2.0]], y=[3.0, 5.0]), 0, 2)
+        >>> learner.lags.present().tolist()
+        [5.0]
         """
         if self.lags is not None:
             self.lags.enter(block.labels()[begin:end], block.column_of_weights()[begin:end])
